@@ -1,0 +1,110 @@
+"""Reading plain Python values out of what environments, policies and graders return."""
+
+from __future__ import annotations
+
+import copy
+import math
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, TypeVar, cast
+
+import numpy as np
+
+T = TypeVar("T")
+
+
+def to_float(value: object, name: str) -> float:
+    """Return a finite real number as a Python float.
+
+    Args:
+        value: A number: int, float, bool, Decimal, Fraction, or an array or tensor that holds
+            exactly one element (NumPy, PyTorch and JAX scalars included).
+        name: What the value is, for the error message.
+
+    Raises:
+        TypeError: The value is not a real number.
+        ValueError: It is NaN or infinite, or too large for a float.
+    """
+    if type(value) is not float:
+        value = _real(value, name)
+    if not math.isfinite(value):
+        msg = f"{name} must be finite, got {value!r}"
+        raise ValueError(msg)
+    return value
+
+
+def to_bool(value: object, name: str) -> bool:
+    """Return a flag as a Python bool.
+
+    Args:
+        value: A bool, the integer 0 or 1, or an array or tensor that holds exactly one of these.
+        name: What the value is, for the error message.
+
+    Raises:
+        TypeError: The value is neither.
+    """
+    if type(value) is bool:
+        return value
+    plain = _element(value)
+    if isinstance(plain, (bool, int)) and plain in (0, 1):
+        return bool(plain)
+    msg = f"{name} must be a bool, got {value!r}"
+    raise TypeError(msg)
+
+
+def snapshot(value: T) -> T:
+    """Return a copy of a value that later changes to the original do not reach.
+
+    Immutable scalars are returned as they are. An object that refuses to be copied (a lock, an open
+    connection) is returned as it is too: a record then refers to it.
+    """
+    try:
+        return cast("T", _copy(value))
+    except RecursionError:  # a container that holds itself; deepcopy follows such cycles
+        return copy.deepcopy(value)
+
+
+def _real(value: object, name: str) -> float:
+    plain = _element(value)
+    if isinstance(plain, (int, float, Decimal, Fraction)):
+        try:
+            return float(plain)
+        except OverflowError:
+            msg = f"{name} must be finite, got {value!r}"
+            raise ValueError(msg) from None
+    msg = f"{name} must be a real number, got {value!r} of type {type(value).__name__}"
+    raise TypeError(msg)
+
+
+def _element(value: object) -> object:
+    """Unwrap an array, tensor or NumPy scalar of one element; return anything else unchanged."""
+    item = getattr(value, "item", None)
+    if item is None or not callable(item):
+        return value
+    try:
+        return item()
+    except (TypeError, ValueError, RuntimeError):  # more than one element, or another kind of item
+        return value
+
+
+_ATOMS = frozenset({type(None), bool, int, float, complex, str, bytes, Ellipsis.__class__, range})
+
+
+def _copy(value: Any) -> Any:
+    kind = cast("type[Any]", type(value))
+    if kind in _ATOMS:
+        return value
+    if kind is dict:
+        return {key: _copy(item) for key, item in value.items()}
+    if kind is list:
+        return [_copy(item) for item in value]
+    if kind is tuple:
+        return tuple([_copy(item) for item in value])
+    if kind is np.ndarray and not value.dtype.hasobject:
+        return value.copy()
+    try:
+        return copy.deepcopy(value)
+    except RecursionError:
+        raise
+    except Exception:  # whatever a user's __deepcopy__ or __reduce__ raises
+        return value

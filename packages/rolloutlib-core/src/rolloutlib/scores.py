@@ -1,0 +1,253 @@
+"""Scores, and the protocol of what produces them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Mapping
+from types import MappingProxyType
+from typing import Any, NoReturn, Protocol, TypeAlias, TypeVar, cast, overload
+
+import numpy as np
+
+from rolloutlib._values import to_float
+
+__all__ = ["Grader", "Score", "ScoreValue"]
+
+InputT = TypeVar("InputT", contravariant=True)
+RubricT = TypeVar("RubricT", contravariant=True)
+
+_EMPTY: Mapping[str, Any] = MappingProxyType({})
+_FIELDS = frozenset({"value", "components", "metadata", "feedback"})
+
+
+class Score:
+    """A graded value, with the named scores that it was made of.
+
+    Immutable, and safe to store as JSON: metadata is copied and checked at construction, so that
+    `from_dict(json.loads(json.dumps(score.to_dict())))` equals the score.
+
+    Args:
+        value: A finite number; anything that `float` takes for one number (int, bool, Decimal,
+            a NumPy or PyTorch scalar), but not text.
+        components: Named parts of the grade: scores, or numbers that become scores.
+        metadata: Data about the grade that JSON can hold. Tuples become lists; NumPy scalars and
+            arrays become numbers and lists.
+        feedback: A remark for people, or for the model that is being trained.
+
+    Attributes:
+        value: The grade as a float, which environments use as the reward.
+        components: A read-only mapping from names to scores.
+        metadata: A read-only mapping.
+        feedback: Text, or None.
+
+    Raises:
+        TypeError: The value, a component or an entry of the metadata has a type that a score cannot
+            hold; the message names it.
+        ValueError: The value, a component or a number in the metadata is NaN or infinite.
+    """
+
+    __slots__ = ("components", "feedback", "metadata", "value")
+
+    value: float
+    components: Mapping[str, Score]
+    metadata: Mapping[str, Any]
+    feedback: str | None
+
+    def __init__(
+        self,
+        value: float,
+        components: Mapping[str, float | Score] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        *,
+        feedback: str | None = None,
+    ) -> None:
+        _set(self, "value", to_float(value, "score"))
+        _set(self, "components", _components(components) if components else _EMPTY)
+        _set(
+            self,
+            "metadata",
+            MappingProxyType(_plain_dict(metadata, "metadata")) if metadata else _EMPTY,
+        )
+        if feedback is not None and not isinstance(cast("object", feedback), str):
+            msg = f"feedback must be text or None, got {feedback!r}"
+            raise TypeError(msg)
+        _set(self, "feedback", feedback)
+
+    @classmethod
+    def from_value(cls, value: float | Score) -> Score:
+        """Return a score as it is, and a number as a score without parts."""
+        return value if isinstance(value, Score) else cls(value)
+
+    @classmethod
+    def from_dict(cls, value: Mapping[str, Any]) -> Score:
+        """Read the form that `to_dict` writes; every key but "value" may be left out.
+
+        Raises:
+            TypeError: A field has the wrong type.
+            ValueError: "value" is missing, or there is a key that no score has.
+        """
+        if "value" not in value or not _FIELDS.issuperset(value):
+            msg = f"a score has the keys {sorted(_FIELDS)}, of which 'value' is required; got {dict(value)!r}"
+            raise ValueError(msg)
+        components: Mapping[str, Any] = value.get("components") or {}
+        return cls(
+            value["value"],
+            {name: _component_from(part) for name, part in components.items()},
+            value.get("metadata"),
+            feedback=value.get("feedback"),
+        )
+
+    @overload
+    @classmethod
+    def from_info(cls, info: Mapping[str, Any], *, default: Score) -> Score: ...
+    @overload
+    @classmethod
+    def from_info(
+        cls, info: Mapping[str, Any], *, default: Score | None = None
+    ) -> Score | None: ...
+    @classmethod
+    def from_info(cls, info: Mapping[str, Any], *, default: Score | None = None) -> Score | None:
+        """Return the score that `as_info` put into an environment's info, or the default.
+
+        Raises:
+            TypeError: `info["score"]` is neither a score nor the dictionary form of one.
+        """
+        value = info.get("score")
+        if value is None:
+            return default
+        if isinstance(value, Score):
+            return value
+        if isinstance(value, Mapping):
+            return cls.from_dict(cast("Mapping[str, Any]", value))
+        msg = f"info['score'] must be a Score or a mapping, got {value!r}"
+        raise TypeError(msg)
+
+    @property
+    def component_values(self) -> dict[str, float]:
+        """The values of the components, by name."""
+        return {name: score.value for name, score in self.components.items()}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a form that JSON can hold, a copy; "feedback" is there only if there is any."""
+        form: dict[str, Any] = {
+            "value": self.value,
+            "components": {name: score.to_dict() for name, score in self.components.items()},
+            "metadata": _copy_plain(self.metadata),
+        }
+        if self.feedback is not None:
+            form["feedback"] = self.feedback
+        return form
+
+    def as_info(self) -> dict[str, Any]:
+        """Return an entry for an environment's info: the key "score" with `to_dict` under it."""
+        return {"score": self.to_dict()}
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Score):
+            return NotImplemented
+        return (
+            self.value == other.value
+            and self.components == other.components
+            and self.metadata == other.metadata
+            and self.feedback == other.feedback
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.value, self.feedback))
+
+    def __repr__(self) -> str:
+        parts = [repr(self.value)]
+        if self.components:
+            parts.append(repr(dict(self.components)))
+        if self.metadata:
+            parts.append(f"metadata={dict(self.metadata)!r}")
+        if self.feedback is not None:
+            parts.append(f"feedback={self.feedback!r}")
+        return f"Score({', '.join(parts)})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Score.from_dict, (self.to_dict(),)
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        msg = f"a Score cannot be changed: make a new one instead of setting {name!r}"
+        raise AttributeError(msg)
+
+    def __delattr__(self, name: str) -> NoReturn:
+        msg = f"a Score cannot be changed: {name!r} cannot be deleted"
+        raise AttributeError(msg)
+
+
+ScoreValue: TypeAlias = float | Score
+"""What a grader may return: a number, or a score that keeps its parts."""
+
+
+class Grader(Protocol[InputT, RubricT]):
+    """Anything callable that grades an input by a rubric, at once or when awaited."""
+
+    def __call__(self, input: InputT, rubric: RubricT, /) -> ScoreValue | Awaitable[ScoreValue]:
+        """Grade the input.
+
+        Args:
+            input: What is graded: an action, a trajectory, or any context of the application.
+            rubric: What is asked for.
+        """
+        ...
+
+
+_set = object.__setattr__
+
+
+def _components(components: Mapping[str, float | Score]) -> Mapping[str, Score]:
+    scores: dict[str, Score] = {}
+    for name, part in components.items():
+        if not isinstance(cast("object", name), str):
+            msg = f"component names must be text, got {name!r}"
+            raise TypeError(msg)
+        scores[name] = (
+            part if isinstance(part, Score) else Score(to_float(part, f"component {name!r}"))
+        )
+    return MappingProxyType(scores)
+
+
+def _component_from(part: Any) -> Any:
+    return Score.from_dict(cast("Mapping[str, Any]", part)) if isinstance(part, Mapping) else part
+
+
+def _plain_dict(value: Mapping[Any, Any], place: str) -> dict[str, Any]:
+    plain: dict[str, Any] = {}
+    for key, item in value.items():
+        if not isinstance(key, str):
+            msg = f"{place} has the key {key!r}: JSON keys are text, so use {str(key)!r}"
+            raise TypeError(msg)
+        plain[key] = _plain(item, f"{place}[{key!r}]")
+    return plain
+
+
+def _plain(value: Any, place: str) -> Any:
+    """Return a copy of a value in the types that JSON has."""
+    if value is None or isinstance(value, (bool, str)):
+        return value
+    if isinstance(value, Score):
+        return value.to_dict()
+    if isinstance(value, Mapping):
+        return _plain_dict(cast("Mapping[Any, Any]", value), place)
+    if isinstance(value, (list, tuple)):
+        items = cast("list[Any]", value)
+        return [_plain(item, f"{place}[{index}]") for index, item in enumerate(items)]
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist(), place)
+    if isinstance(value, np.generic):
+        return _plain(value.item(), place)
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        return to_float(float(value), place)
+    msg = f"{place} is {value!r}, which JSON cannot hold: store text, numbers, lists or mappings"
+    raise TypeError(msg)
+
+
+def _copy_plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _copy_plain(item) for key, item in cast("Mapping[str, Any]", value).items()}
+    if isinstance(value, list):
+        return [_copy_plain(item) for item in cast("list[Any]", value)]
+    return value
