@@ -1,0 +1,144 @@
+"""A thread that one synchronous environment lives on."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+import warnings
+from collections.abc import Callable
+from contextvars import copy_context
+from typing import Any, Generic, TypeVar, cast
+
+import anyio
+from anyio.lowlevel import current_token
+
+T = TypeVar("T")
+
+_logger = logging.getLogger("rolloutlib")
+
+
+class Worker:
+    """Runs calls one after another on a thread of its own.
+
+    Calls may come from any task of any event loop, or of several loops in succession. The thread
+    starts with the first call. It is a daemon: a call that never returns does not hold up the end
+    of the process.
+
+    Args:
+        name: The name of the thread.
+        cleanup: Runs once, as the thread's last call.
+    """
+
+    def __init__(self, name: str, cleanup: Callable[[], object]) -> None:
+        self.closed = False
+        self._name = name
+        self._cleanup = cleanup
+        self._calls: queue.SimpleQueue[Callable[[], object] | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+
+    async def run(self, function: Callable[[], T]) -> T:
+        """Run a function on the thread and return its result.
+
+        Raises:
+            BaseException: What the function raises, or the caller's cancellation. In the latter
+                case a call that has not begun is dropped. One that has begun is abandoned: it is
+                left to run out, the cleanup follows it, and the worker is closed from now on.
+        """
+        call = _Call(function)
+        self._put(call.run)
+        try:
+            await call.finished.wait()
+        except BaseException:
+            if not call.claim():
+                self.closed = True
+                self._put(self._clean_up_unwatched)
+                self._put(None)
+            raise
+        return call.result()
+
+    async def close(self) -> None:
+        """Run the cleanup after all earlier calls, then let the thread end.
+
+        The cleanup runs even if the caller is cancelled while it waits. On a closed worker this
+        does nothing; in particular it does not wait for an abandoned call.
+
+        Raises:
+            BaseException: What the cleanup raises.
+        """
+        if self.closed:
+            return
+        self.closed = True
+        call = _Call(self._cleanup)
+        self._put(call.run)
+        self._put(None)
+        await call.finished.wait()
+        call.result()
+
+    def _put(self, function: Callable[[], object] | None) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(
+                target=_work, args=(self._calls,), name=self._name, daemon=True
+            )
+            self._thread.start()
+        self._calls.put(function)
+
+    def _clean_up_unwatched(self) -> None:
+        try:
+            self._cleanup()
+        except Exception:
+            _logger.exception("%s: closing failed after a call was abandoned", self._name)
+
+    def __del__(self) -> None:
+        if self._thread is not None and not self.closed:
+            self._calls.put(None)
+            warnings.warn(
+                f"{self._name} was never closed", ResourceWarning, stacklevel=2, source=self
+            )
+
+
+class _Call(Generic[T]):
+    """A call on its way from an event loop to the thread and back."""
+
+    def __init__(self, function: Callable[[], T]) -> None:
+        self.finished = anyio.Event()
+        self._function = function
+        self._context = copy_context()
+        self._claimed = threading.Lock()
+        self._error: BaseException | None = None
+        self._value: T
+        # The one method of asyncio's loop and of trio's token that other threads may call.
+        loop = cast("Any", current_token().native_token)
+        self._call_soon = getattr(loop, "call_soon_threadsafe", None) or loop.run_sync_soon
+
+    def claim(self) -> bool:
+        """Take the right to say whether the call runs: the first to ask gets it."""
+        return self._claimed.acquire(blocking=False)
+
+    def run(self) -> None:
+        """Run the function on the present thread, unless the caller has gone before."""
+        if not self.claim():
+            return
+        try:
+            self._value = self._context.run(self._function)
+        except BaseException as error:  # the caller gets it, whatever it is
+            self._error = error
+        try:
+            self._call_soon(self.finished.set)
+        except RuntimeError:  # the event loop has ended, and the caller with it
+            _logger.debug("nobody is left to take the result of %r", self._function)
+
+    def result(self) -> T:
+        """Return the function's result, or raise its error, once."""
+        if self._error is None:
+            return self._value
+        try:
+            raise self._error
+        finally:
+            self._error = None  # else error, traceback and frame would keep each other alive
+
+
+def _work(calls: queue.SimpleQueue[Callable[[], object] | None]) -> None:
+    while (function := calls.get()) is not None:
+        function()
+        del function  # an idle thread keeps no call's arguments and results alive
