@@ -2,4 +2,91 @@
 
 import pkgutil
 
+# The siblings (rolloutlib.graders, rolloutlib.evals, ...) may lie in another folder on sys.path.
 __path__ = pkgutil.extend_path(__path__, __name__)
+
+import importlib
+from types import ModuleType
+
+from rolloutlib import datasets, envs, rollouts, scores, spaces, types
+from rolloutlib.datasets import Dataset, RLDataset
+from rolloutlib.envs import (
+    AsyncEnv,
+    AsyncGradingWrapper,
+    AsyncSingleTurnEnv,
+    Env,
+    GradingWrapper,
+    SingleTurnEnv,
+    as_async,
+    as_sync,
+    check_async_env,
+    check_env,
+)
+from rolloutlib.rollouts import (
+    AsyncPolicy,
+    Policy,
+    PolicyOutput,
+    RolloutError,
+    Step,
+    Trajectory,
+    TrajectoryGroup,
+    arollout,
+    arollout_group,
+    rollout,
+    rollout_group,
+)
+from rolloutlib.scores import Score
+
+__all__ = [
+    "AsyncEnv",
+    "AsyncGradingWrapper",
+    "AsyncPolicy",
+    "AsyncSingleTurnEnv",
+    "Dataset",
+    "Env",
+    "GradingWrapper",
+    "Policy",
+    "PolicyOutput",
+    "RLDataset",
+    "RolloutError",
+    "Score",
+    "SingleTurnEnv",
+    "Step",
+    "Trajectory",
+    "TrajectoryGroup",
+    "__version__",
+    "arollout",
+    "arollout_group",
+    "as_async",
+    "as_sync",
+    "check_async_env",
+    "check_env",
+    "datasets",
+    "envs",
+    "rollout",
+    "rollout_group",
+    "rollouts",
+    "scores",
+    "spaces",
+    "types",
+]
+
+__version__ = "0.3.0"
+
+
+def __getattr__(name: str) -> ModuleType:
+    """Import a part of rolloutlib when it is first asked for; it may not be installed."""
+    if name.startswith("_"):
+        msg = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(msg)
+    module = f"{__name__}.{name}"
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name != module:
+            raise
+        msg = (
+            f"module {__name__!r} has no attribute {name!r}; if it is a part of rolloutlib, "
+            f"install it with: pip install rolloutlib-{name}"
+        )
+        raise AttributeError(msg) from error

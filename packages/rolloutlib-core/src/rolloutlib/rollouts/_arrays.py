@@ -1,0 +1,198 @@
+"""Token ids and log probabilities: compact in memory, read like the tuples they stand for."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Generic, Self, TypeVar, cast, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+NumberT = TypeVar("NumberT", int, float)
+
+
+class NumberArray(Sequence[NumberT], Generic[NumberT]):
+    """An immutable sequence of numbers over a one-dimensional NumPy array.
+
+    Equal to every sequence or array of the same numbers; `numpy.asarray` gives the array itself,
+    read-only, without a copy.
+    """
+
+    __slots__ = ("_array",)
+
+    _array: NDArray[Any]
+
+    @classmethod
+    def _view(cls, values: NDArray[Any]) -> Self:
+        self = cls.__new__(cls)
+        self._array = values
+        values.flags.writeable = False
+        return self
+
+    @classmethod
+    @abstractmethod
+    def of(cls, values: Iterable[NumberT], name: str) -> Self:
+        """Return the values as such a sequence; `name` says in errors what they are."""
+
+    @overload
+    def __getitem__(self, index: int) -> NumberT: ...
+    @overload
+    def __getitem__(self, index: slice) -> Self: ...
+    def __getitem__(self, index: int | slice) -> NumberT | Self:
+        if isinstance(index, slice):
+            return self._view(self._array[index])
+        return self._array[index].item()
+
+    def __len__(self) -> int:
+        return len(self._array)
+
+    def __iter__(self) -> Iterator[NumberT]:
+        return iter(cast("list[NumberT]", self._array.tolist()))
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, NumberArray):
+            return np.array_equal(self._array, cast("NumberArray[Any]", other)._array)
+        if isinstance(other, (list, tuple, array, np.ndarray)):
+            try:
+                # A float64 equals the float32 that is stored for it.
+                values = np.asarray(cast("Any", other)).astype(self._array.dtype)
+            except (TypeError, ValueError, OverflowError):
+                return False
+            return np.array_equal(self._array, values)
+        return NotImplemented
+
+    def __add__(self, other: Iterable[NumberT]) -> tuple[NumberT, ...]:
+        return (*self, *other)
+
+    def __radd__(self, other: Iterable[NumberT]) -> tuple[NumberT, ...]:
+        return (*other, *self)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        if copy is None:
+            return np.asarray(self._array, dtype=dtype)
+        return np.array(self._array, dtype=dtype, copy=copy)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self)._view, (self._array,)
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))
+
+
+class TokenIds(NumberArray[int]):
+    """Token ids, stored as int32, or as int64 where one needs it."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, values: Iterable[int], name: str) -> TokenIds:
+        """Return token ids as a compact sequence, a copy.
+
+        Raises:
+            TypeError: The values are not integers in one dimension.
+        """
+        if isinstance(values, TokenIds):
+            return values
+        if _is_array(values):
+            ids = np.asarray(cast("Any", values))
+            if ids.ndim != 1 or (ids.dtype.kind not in "iu" and ids.size):
+                msg = f"{name} must be integers in one dimension, got {ids.dtype} of shape {ids.shape}"
+                raise TypeError(msg)
+            small = ids.size == 0 or (ids.min() >= -(2**31) and ids.max() < 2**31)
+            return cls._view(ids.astype(np.int32 if small else np.int64))
+        items = values if isinstance(values, (list, tuple)) else list(values)
+        try:
+            try:
+                return cls._view(np.frombuffer(array("i", items), np.int32))
+            except OverflowError:
+                return cls._view(np.array(array("q", items), np.int64))
+        except (TypeError, OverflowError) as error:
+            msg = f"{name} must be integers of at most 64 bits: {error}"
+            raise TypeError(msg) from error
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+
+class Logprobs(NumberArray[float]):
+    """Natural logarithms of probabilities, stored as float32."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, values: Iterable[float], name: str) -> Logprobs:
+        """Return log probabilities as a compact sequence, a copy.
+
+        Raises:
+            TypeError: The values are not numbers in one dimension; None among them counts as such.
+            ValueError: One of them is NaN.
+        """
+        if isinstance(values, Logprobs):
+            return values
+        if _is_array(values):
+            numbers = np.asarray(cast("Any", values))
+            if numbers.ndim != 1 or numbers.dtype.kind not in "fiu":
+                msg = (
+                    f"{name} must be numbers in one dimension, "
+                    f"got {numbers.dtype} of shape {numbers.shape}"
+                )
+                raise TypeError(msg)
+            numbers = numbers.astype(np.float32)
+        else:
+            items = values if isinstance(values, (list, tuple)) else list(values)
+            try:
+                numbers = np.frombuffer(array("f", items), np.float32)
+            except TypeError as error:
+                msg = f"{name} must be numbers: {error}"
+                raise TypeError(msg) from error
+        nan = np.isnan(numbers)
+        if nan.any():
+            msg = f"{name} must not be NaN, but number {int(nan.argmax())} of {len(numbers)} is"
+            raise ValueError(msg)
+        return cls._view(numbers)
+
+
+ArrayT = TypeVar("ArrayT", TokenIds, Logprobs)
+
+
+class ArrayColumn(Sequence["ArrayT | None"], Generic[ArrayT]):
+    """One compact array a step, or None, kept as one array for all steps."""
+
+    __slots__ = ("_kind", "_offsets", "_present", "_values")
+
+    def __init__(self, kind: type[ArrayT], arrays: Sequence[ArrayT | None]) -> None:
+        lengths = [0 if item is None else len(item) for item in arrays]
+        present = [np.asarray(item) for item in arrays if item is not None]
+        self._kind = kind
+        self._offsets = np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
+        self._present = np.array([item is not None for item in arrays], dtype=np.bool_)
+        self._values: NDArray[Any] = np.concatenate(present) if present else np.empty(0)
+
+    @overload
+    def __getitem__(self, index: int) -> ArrayT | None: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[ArrayT | None]: ...
+    def __getitem__(self, index: int | slice) -> ArrayT | list[ArrayT | None] | None:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        if not self._present[index]:
+            return None
+        start, stop = self._offsets[:-1][index], self._offsets[1:][index]
+        return self._kind._view(self._values[start:stop])  # pyright: ignore[reportPrivateUsage]
+
+    def __len__(self) -> int:
+        return len(self._present)
+
+
+def compact(kind: type[ArrayT], arrays: Sequence[Sequence[Any] | None]) -> Sequence[ArrayT | None]:
+    """Return one column for the arrays of all steps; they are of the kind, or None, already."""
+    if all(item is None for item in arrays):
+        return (None,) * len(arrays)
+    return ArrayColumn(kind, cast("Sequence[ArrayT | None]", arrays))
+
+
+def _is_array(values: object) -> bool:
+    """Tell NumPy arrays, `array.array` and tensors from lists and other iterables."""
+    return isinstance(values, (np.ndarray, array)) or hasattr(values, "__array__")

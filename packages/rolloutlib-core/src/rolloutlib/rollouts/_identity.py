@@ -1,0 +1,106 @@
+"""Names and seeds of episodes, the same in every process that asks for the same ones."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import functools
+import hashlib
+import json
+import uuid
+from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel
+
+SEED_BITS = 31
+"""Seeds fit into every generator's: NumPy's, PyTorch's and those of inference servers."""
+
+
+def derive_seed(seed: int, *path: int | str) -> int:
+    """Derive a seed from another, and from where it is used.
+
+    The seed of a member's environment is `derive_seed(seed, item_id, member)`, with the seed and the
+    item id of its group. The derivation is the first 31 bits of SHA-256 over the JSON of the
+    arguments, so that neighbouring arguments give unrelated seeds, on every machine.
+
+    Args:
+        seed: The seed of the run.
+        path: What tells the use from all others.
+
+    Returns:
+        A seed from 0 to 2**31 - 1.
+    """
+    digest = hashlib.sha256(json.dumps([seed, *path]).encode()).digest()
+    return int.from_bytes(digest[:4], "big") >> (32 - SEED_BITS)
+
+
+def content_id(item: object, make_env: Callable[..., object]) -> str:
+    """Return a name for an item as a certain factory uses it: equal items, equal names.
+
+    Built from the item's contents and the factory's own name. An item whose contents cannot be told
+    (an open file, say) gets a name that no other has.
+    """
+    try:
+        contents = _contents([_name(make_env), item])
+        text = json.dumps(contents, sort_keys=True)
+    except (TypeError, ValueError, RecursionError):
+        return uuid.uuid4().hex[:16]
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _name(function: Callable[..., object]) -> str:
+    """Name a factory; two lambdas of one scope differ by the names that they use."""
+    while isinstance(function, functools.partial):
+        function = cast("Callable[..., object]", function.func)
+    code = getattr(function, "__code__", None)
+    names: tuple[str, ...] = () if code is None else code.co_names + code.co_freevars
+    qualname = getattr(function, "__qualname__", type(function).__qualname__)
+    return f"{qualname}({','.join(names)})"
+
+
+def _contents(value: Any) -> Any:
+    """Return a value as JSON can hold it, different for different contents."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, (list, tuple)):
+        return [_contents(item) for item in cast("list[Any]", value)]
+    if isinstance(value, Mapping):
+        pairs = cast("Mapping[Any, Any]", value).items()
+        return {"mapping": sorted([_text(key), _contents(item)] for key, item in pairs)}
+    if isinstance(value, AbstractSet):
+        return {"set": sorted(_text(item) for item in cast("AbstractSet[Any]", value))}
+    if isinstance(value, (bytes, bytearray)):
+        return {"bytes": value.hex()}
+    if isinstance(value, np.ndarray):
+        array = cast("NDArray[Any]", value)
+        data = _contents(array.tolist()) if array.dtype.hasobject else array.tobytes().hex()
+        return {"array": [str(array.dtype), list(array.shape), data]}
+    if isinstance(value, np.generic):
+        return _contents(value.item())
+    return {type(value).__qualname__: _contents(_state(value))}
+
+
+def _text(value: Any) -> str:
+    return json.dumps(_contents(value), sort_keys=True)
+
+
+def _state(value: Any) -> Any:
+    if isinstance(value, enum.Enum):
+        return value.name
+    if isinstance(value, BaseModel):
+        return dict(value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    if callable(value) and hasattr(value, "__qualname__"):
+        return value.__qualname__
+    text = repr(value)
+    if " at 0x" not in text:
+        return text
+    if getattr(value, "__dict__", None):
+        return vars(value)
+    msg = f"the contents of {text} cannot be told"
+    raise TypeError(msg)

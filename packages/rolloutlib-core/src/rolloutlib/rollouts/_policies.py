@@ -1,0 +1,103 @@
+"""What chooses actions, and what it may tell about how it did."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, Protocol, TypeVar, cast
+
+from rolloutlib.rollouts._arrays import Logprobs, TokenIds
+
+ActionT = TypeVar("ActionT")
+ObservationT = TypeVar("ObservationT")
+
+PolicyObservationT = TypeVar("PolicyObservationT", contravariant=True)
+PolicyActionT = TypeVar("PolicyActionT", covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyOutput(Generic[ActionT]):
+    """An action, with what the model behind the policy tells about it.
+
+    Token ids and log probabilities may be lists, tuples, NumPy arrays, `array.array`, or tensors on
+    the CPU. They are copied into compact arrays, which read as the tuples would. `None` means
+    unknown; an empty sequence means that there were no tokens.
+
+    Attributes:
+        action: What the environment is given.
+        info: Further facts; they become `Step.policy_info`.
+        tokens: The ids that the model sampled, the stop token included if there was one.
+        logprobs: The behaviour policy's natural log probability of each token.
+        stop_reason: Why sampling ended, for example "stop" or "length".
+        prompt_tokens: The ids that the model was given.
+
+    Raises:
+        TypeError: Ids are not integers, or log probabilities are not numbers.
+        ValueError: There is not one log probability a token, or one of them is NaN.
+    """
+
+    action: ActionT
+    info: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    tokens: Sequence[int] | None = field(default=None, kw_only=True)
+    logprobs: Sequence[float] | None = field(default=None, kw_only=True)
+    stop_reason: str | None = field(default=None, kw_only=True)
+    prompt_tokens: Sequence[int] | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        convert_tokens(self, prefix="")
+
+
+class Policy(Protocol[PolicyObservationT, PolicyActionT]):
+    """A synchronous policy: any callable from an observation to an action."""
+
+    def __call__(
+        self, observation: PolicyObservationT, /
+    ) -> PolicyActionT | PolicyOutput[PolicyActionT]:
+        """Choose an action.
+
+        Args:
+            observation: What the environment shows; a record of it does not change if the policy
+                changes it.
+
+        Returns:
+            The action, alone or in a `PolicyOutput`.
+        """
+        ...
+
+
+class AsyncPolicy(Protocol[PolicyObservationT, PolicyActionT]):
+    """A policy for asynchronous rollouts: it may return its choice, or an awaitable of it."""
+
+    def __call__(
+        self, observation: PolicyObservationT, /
+    ) -> (
+        PolicyActionT
+        | PolicyOutput[PolicyActionT]
+        | Awaitable[PolicyActionT | PolicyOutput[PolicyActionT]]
+    ):
+        """Choose an action.
+
+        Args:
+            observation: What the environment shows; a record of it does not change if the policy
+                changes it.
+
+        Returns:
+            The action, alone or in a `PolicyOutput`, at once or when awaited.
+        """
+        ...
+
+
+def convert_tokens(record: object, *, prefix: str) -> None:
+    """Make the token fields of a frozen record compact, and check that they fit together."""
+    for name, kind in (("prompt_tokens", TokenIds), ("tokens", TokenIds), ("logprobs", Logprobs)):
+        value = getattr(record, prefix + name)
+        if value is not None:
+            object.__setattr__(record, prefix + name, kind.of(value, prefix + name))
+    tokens = cast("TokenIds | None", getattr(record, prefix + "tokens"))
+    logprobs = cast("Logprobs | None", getattr(record, prefix + "logprobs"))
+    if tokens is not None and logprobs is not None and len(tokens) != len(logprobs):
+        msg = (
+            f"{prefix}logprobs must have one number a token: "
+            f"got {len(logprobs)} for {len(tokens)} tokens"
+        )
+        raise ValueError(msg)

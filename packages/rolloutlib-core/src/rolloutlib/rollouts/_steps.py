@@ -1,0 +1,166 @@
+"""The record of one step, and the columns that many of them are kept in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, cast, overload
+
+from rolloutlib._values import to_bool, to_float
+from rolloutlib.rollouts._arrays import Logprobs, TokenIds, compact
+from rolloutlib.rollouts._policies import ActionT, ObservationT, convert_tokens
+from rolloutlib.scores import Score
+
+
+@dataclass(frozen=True, slots=True)
+class Step(Generic[ObservationT, ActionT]):
+    """One action and what came of it.
+
+    Attributes:
+        observation: What the policy saw.
+        action: What it did.
+        reward: What the environment paid, a finite float.
+        next_observation: What the environment showed then.
+        terminated: Whether the task reached its end.
+        truncated: Whether the environment cut the episode short.
+        info: The environment's further facts.
+        policy_info: The policy's further facts.
+        policy_tokens: The ids that the model sampled, or None if unknown.
+        policy_logprobs: The natural log probability of each of them, or None if unknown.
+        policy_stop_reason: Why sampling ended, or None if unknown.
+        policy_prompt_tokens: The ids that the model was given, or None if unknown.
+
+    Raises:
+        TypeError: The reward is not a number, a flag not a bool, a token field of another kind.
+        ValueError: The reward is NaN or infinite, or the token fields do not fit together.
+    """
+
+    observation: ObservationT
+    action: ActionT
+    reward: float
+    next_observation: ObservationT
+    terminated: bool
+    truncated: bool
+    info: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    policy_info: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    policy_tokens: Sequence[int] | None = None
+    policy_logprobs: Sequence[float] | None = None
+    policy_stop_reason: str | None = None
+    policy_prompt_tokens: Sequence[int] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "reward", to_float(self.reward, "reward"))
+        object.__setattr__(self, "terminated", to_bool(self.terminated, "terminated"))
+        object.__setattr__(self, "truncated", to_bool(self.truncated, "truncated"))
+        convert_tokens(self, prefix="policy_")
+
+    @property
+    def score(self) -> Score | None:
+        """The score under `info["score"]`; None if nothing of a score's form stands there."""
+        return read_score(self.info)
+
+
+class StepColumns(Sequence[Step[ObservationT, ActionT]], Generic[ObservationT, ActionT]):
+    """Steps by columns: one list a field, and one array for all tokens.
+
+    Reads as the tuple of steps would; each `Step` is made when it is asked for.
+    """
+
+    __slots__ = (
+        "actions",
+        "infos",
+        "logprobs",
+        "next_observations",
+        "observations",
+        "policy_infos",
+        "prompt_tokens",
+        "rewards",
+        "stop_reasons",
+        "terminated",
+        "tokens",
+        "truncated",
+    )
+
+    def __init__(self) -> None:
+        self.observations: list[ObservationT] = []
+        self.actions: list[ActionT] = []
+        self.rewards: list[float] = []
+        self.next_observations: list[ObservationT] = []
+        self.terminated: list[bool] = []
+        self.truncated: list[bool] = []
+        self.infos: list[Mapping[str, Any]] = []
+        self.policy_infos: list[Mapping[str, Any]] = []
+        self.stop_reasons: Sequence[str | None] = ()
+        self.tokens: Sequence[TokenIds | None] = ()
+        self.logprobs: Sequence[Logprobs | None] = ()
+        self.prompt_tokens: Sequence[TokenIds | None] = ()
+
+    @overload
+    def __getitem__(self, index: int) -> Step[ObservationT, ActionT]: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Step[ObservationT, ActionT], ...]: ...
+    def __getitem__(
+        self, index: int | slice
+    ) -> Step[ObservationT, ActionT] | tuple[Step[ObservationT, ActionT], ...]:
+        if isinstance(index, slice):
+            return tuple([self[i] for i in range(*index.indices(len(self)))])
+        return Step(
+            self.observations[index],
+            self.actions[index],
+            self.rewards[index],
+            self.next_observations[index],
+            self.terminated[index],
+            self.truncated[index],
+            self.infos[index],
+            self.policy_infos[index],
+            self.tokens[index],
+            self.logprobs[index],
+            self.stop_reasons[index],
+            self.prompt_tokens[index],
+        )
+
+    def __len__(self) -> int:
+        return len(self.actions)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, (StepColumns, tuple, list)):
+            return NotImplemented
+        return tuple(self) == tuple(cast("Sequence[Any]", other))
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))
+
+
+def to_columns(
+    steps: Sequence[Step[ObservationT, ActionT]],
+) -> StepColumns[ObservationT, ActionT]:
+    """Return steps by columns, as they are if they are that already."""
+    if isinstance(steps, StepColumns):
+        return cast("StepColumns[ObservationT, ActionT]", steps)
+    columns = StepColumns[ObservationT, ActionT]()
+    columns.observations = [step.observation for step in steps]
+    columns.actions = [step.action for step in steps]
+    columns.rewards = [step.reward for step in steps]
+    columns.next_observations = [step.next_observation for step in steps]
+    columns.terminated = [step.terminated for step in steps]
+    columns.truncated = [step.truncated for step in steps]
+    columns.infos = [step.info for step in steps]
+    columns.policy_infos = [step.policy_info for step in steps]
+    columns.stop_reasons = [step.policy_stop_reason for step in steps]
+    columns.tokens = compact(TokenIds, [step.policy_tokens for step in steps])
+    columns.logprobs = compact(Logprobs, [step.policy_logprobs for step in steps])
+    columns.prompt_tokens = compact(TokenIds, [step.policy_prompt_tokens for step in steps])
+    return columns
+
+
+def read_score(info: Mapping[str, Any]) -> Score | None:
+    """Return the score in an info; environments may keep something else under its name.
+
+    Raises:
+        TypeError: What has the form of a score has a field of the wrong type.
+        ValueError: It has a field that no score has, or a number that is NaN or infinite.
+    """
+    value = info.get("score")
+    if isinstance(value, Score) or (isinstance(value, Mapping) and "value" in value):
+        return Score.from_info(info)
+    return None

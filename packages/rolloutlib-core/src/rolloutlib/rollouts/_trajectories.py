@@ -1,0 +1,223 @@
+"""The records of episodes."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, Literal, TypeAlias, TypeVar
+
+from rolloutlib.rollouts._policies import ActionT, ObservationT
+from rolloutlib.rollouts._steps import Step, StepColumns, read_score, to_columns
+from rolloutlib.scores import Score
+
+ItemT = TypeVar("ItemT")
+
+Phase: TypeAlias = Literal["make_env", "reset", "policy", "step", "close"]
+"""What an episode was doing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trajectory(Generic[ObservationT, ActionT]):
+    """One episode: what was seen and done, step by step.
+
+    The steps are kept by columns; `steps` makes each `Step` when it is asked for, and compares equal
+    to the tuple of them.
+
+    Attributes:
+        initial_observation: What the environment showed first.
+        steps: The steps, in order.
+        initial_info: The environment's facts about the beginning.
+        terminated: Whether the task reached its end.
+        truncated: Whether the episode was cut short, by the environment or by a limit on its steps.
+        metadata: The caller's facts about the episode.
+        seed: The seed that the environment was reset with, or None.
+        member: Which rollout of its group this is, from 0, or None outside a group.
+    """
+
+    initial_observation: ObservationT
+    steps: Sequence[Step[ObservationT, ActionT]] = ()
+    initial_info: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    terminated: bool = False
+    truncated: bool = False
+    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    seed: int | None = field(default=None, kw_only=True)
+    member: int | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "steps", to_columns(self.steps))
+
+    @classmethod
+    def from_exception(cls, error: BaseException) -> Trajectory[Any, Any] | None:
+        """Return what was recorded of the episode that an exception ended, if anything was.
+
+        `rollout` and `arollout` attach it to every exception that comes out of them after the
+        environment was reset, `KeyboardInterrupt` included.
+        """
+        return getattr(error, "_rolloutlib_trajectory", None)
+
+    @property
+    def observations(self) -> tuple[ObservationT, ...]:
+        """The initial observation, then the next observation of each step."""
+        return (self.initial_observation, *self._columns.next_observations)
+
+    @property
+    def actions(self) -> tuple[ActionT, ...]:
+        """The action of each step."""
+        return tuple(self._columns.actions)
+
+    @property
+    def rewards(self) -> tuple[float, ...]:
+        """The reward of each step."""
+        return tuple(self._columns.rewards)
+
+    @property
+    def total_reward(self) -> float:
+        """The sum of the rewards, undiscounted."""
+        return float(sum(self._columns.rewards))
+
+    @property
+    def score(self) -> Score:
+        """The score in the last step's info, or the total reward as a score if there is none."""
+        infos = self._columns.infos
+        score = read_score(infos[-1]) if infos else None
+        return Score(self.total_reward) if score is None else score
+
+    @property
+    def complete(self) -> bool:
+        """Whether the episode ended, by termination or by truncation."""
+        return self.terminated or self.truncated
+
+    @property
+    def _columns(self) -> StepColumns[ObservationT, ActionT]:
+        return to_columns(self.steps)
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutError:
+    """What became of an episode that failed.
+
+    Attributes:
+        error_type: The exception's type: its name, after its module unless that is `builtins`.
+        error_message: The exception's text.
+        index: Which rollout of its group failed, from 0.
+        phase: What the episode was doing.
+        traceback: The formatted traceback, with the exception's notes and causes.
+        seed: The seed of the episode, by which it can be run again.
+        trajectory: What was recorded before the failure, or None if it came before the first
+            observation.
+    """
+
+    error_type: str
+    error_message: str
+    index: int | None = field(default=None, kw_only=True)
+    phase: Phase | None = field(default=None, kw_only=True)
+    traceback: str = field(default="", kw_only=True)
+    seed: int | None = field(default=None, kw_only=True)
+    trajectory: Trajectory[Any, Any] | None = field(default=None, kw_only=True)
+
+    @classmethod
+    def from_exception(
+        cls,
+        error: BaseException,
+        *,
+        index: int | None = None,
+        phase: Phase | None = None,
+        seed: int | None = None,
+    ) -> RolloutError:
+        """Describe an exception, and keep what was recorded before it."""
+        kind = type(error)
+        module = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
+        return cls(
+            f"{module}{kind.__qualname__}",
+            str(error),
+            index=index,
+            phase=phase,
+            traceback="".join(traceback.format_exception(error)),
+            seed=seed,
+            trajectory=Trajectory.from_exception(error),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TrajectoryGroup(Generic[ItemT, ObservationT, ActionT]):
+    """Several independent episodes of one item: the unit of group-relative algorithms.
+
+    Every requested episode is either in `trajectories` or in `errors`; both are in the order of
+    their member numbers, and `Trajectory.member` and `RolloutError.index` tell which is which.
+
+    Attributes:
+        item: The item of the dataset.
+        item_id: Its name, unique in the dataset.
+        trajectories: The episodes that ended.
+        scores: One score a trajectory; by default each trajectory's own.
+        errors: The episodes that failed.
+        metadata: The caller's facts about the group.
+        seed: The integer that the members' seeds were derived from, or None.
+
+    Raises:
+        ValueError: There are scores, but not one a trajectory.
+    """
+
+    item: ItemT
+    item_id: str
+    trajectories: Sequence[Trajectory[ObservationT, ActionT]]
+    scores: Sequence[Score] = ()
+    errors: Sequence[RolloutError] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    seed: int | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        trajectories = tuple(self.trajectories)
+        scores = tuple(self.scores) or tuple([trajectory.score for trajectory in trajectories])
+        if len(scores) != len(trajectories):
+            msg = (
+                f"scores must have one entry per trajectory: group {self.item_id!r} has "
+                f"{len(scores)} scores and {len(trajectories)} trajectories"
+            )
+            raise ValueError(msg)
+        object.__setattr__(self, "trajectories", trajectories)
+        object.__setattr__(self, "scores", scores)
+        object.__setattr__(self, "errors", tuple(self.errors))
+
+    @classmethod
+    def from_exception(cls, error: BaseException) -> TrajectoryGroup[Any, Any, Any] | None:
+        """Return the finished work of the group that an exception ended, if there is any.
+
+        `rollout_group` and `arollout_group` attach it to every exception that comes out of them once
+        they have begun, `KeyboardInterrupt` included.
+        """
+        return getattr(error, "_rolloutlib_group", None)
+
+    @property
+    def rewards(self) -> tuple[float, ...]:
+        """The value of each score."""
+        return tuple([score.value for score in self.scores])
+
+    @property
+    def num_completed(self) -> int:
+        """How many episodes reached the end of their task."""
+        return len(self.trajectories) - self.num_truncated
+
+    @property
+    def num_truncated(self) -> int:
+        """How many episodes were cut short."""
+        return sum([not trajectory.terminated for trajectory in self.trajectories])
+
+    @property
+    def num_failed(self) -> int:
+        """How many episodes failed."""
+        return len(self.errors)
+
+    @property
+    def num_requested(self) -> int:
+        """How many episodes were asked for: the completed, the truncated and the failed ones."""
+        return len(self.trajectories) + len(self.errors)
+
+
+def attach(
+    error: BaseException, record: Trajectory[Any, Any] | TrajectoryGroup[Any, Any, Any]
+) -> None:
+    """Let a record travel with an exception; `from_exception` finds it there."""
+    kind = "trajectory" if isinstance(record, Trajectory) else "group"
+    error.__dict__[f"_rolloutlib_{kind}"] = record
