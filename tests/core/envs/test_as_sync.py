@@ -1,0 +1,193 @@
+"""An asynchronous environment in synchronous code."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import textwrap
+import threading
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import gymnasium as gym
+import pytest
+
+from rolloutlib import AsyncEnv, Env, as_sync, check_env
+from rolloutlib.envs import SyncFromAsync
+
+
+class Recording(AsyncEnv[Any, Any]):
+    action_space = gym.spaces.Discrete(10)
+    observation_space = gym.spaces.Discrete(10)
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, threading.Thread, object]] = []
+
+    async def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[int, dict[str, Any]]:
+        await super().reset(seed=seed)
+        await self._note("reset")
+        return 0, {}
+
+    async def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
+        await self._note("step")
+        return action, 1.0, True, False, {}
+
+    async def close(self) -> None:
+        await self._note("close")
+
+    async def _note(self, call: str) -> None:
+        await anyio.lowlevel.checkpoint()
+        token = anyio.lowlevel.current_token()
+        self.calls.append((call, threading.current_thread(), token))
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_every_call_runs_on_one_thread_and_loop(backend: str) -> None:
+    env = Recording()
+    with as_sync(env, backend=backend) as adapted:
+        assert adapted.reset(seed=3) == (0, {})
+        assert adapted.step(4) == (4, 1.0, True, False, {})
+        assert adapted.np_random_seed == 3
+    assert [name for name, _, _ in env.calls] == ["reset", "step", "close"]
+    [thread] = {thread for _, thread, _ in env.calls}
+    assert len({token for _, _, token in env.calls}) == 1
+    assert thread is not threading.current_thread()
+    assert not thread.is_alive()
+
+
+def test_it_works_where_an_event_loop_runs() -> None:
+    async def main() -> None:
+        with as_sync(Recording()) as adapted:
+            adapted.reset()
+            assert adapted.step(2)[0] == 2
+
+    asyncio.run(main())
+
+
+def test_it_is_an_environment_by_the_checker() -> None:
+    with as_sync(Recording()) as adapted:
+        assert isinstance(adapted, Env)
+        check_env(adapted)
+
+
+def test_exceptions_come_out_as_they_are() -> None:
+    error = KeyError("lost")
+
+    class Failing(Recording):
+        async def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
+            raise error
+
+    with as_sync(Failing()) as adapted:
+        adapted.reset()
+        with pytest.raises(KeyError) as caught:
+            adapted.step(1)
+        assert caught.value is error
+        adapted.reset()
+
+
+def test_what_the_environment_does_between_calls_goes_on() -> None:
+    class Beating(Recording):
+        beat = threading.Event()
+
+        async def reset(
+            self, *, seed: int | None = None, options: dict[str, Any] | None = None
+        ) -> tuple[int, dict[str, Any]]:
+            self.task = asyncio.create_task(self._heartbeat())
+            return await super().reset(seed=seed)
+
+        async def _heartbeat(self) -> None:
+            await asyncio.sleep(0)
+            self.beat.set()
+
+    with as_sync(Beating()) as adapted:
+        adapted.reset()
+        assert Beating.beat.wait(30)
+
+
+def test_closing_twice_closes_once_and_ends_the_use() -> None:
+    env = Recording()
+    adapted = as_sync(env)
+    adapted.reset()
+    adapted.close()
+    adapted.close()
+    assert [name for name, _, _ in env.calls] == ["reset", "close"]
+    with pytest.raises(RuntimeError, match=r"step\(\) of <SyncFromAsync.*make a new environment"):
+        adapted.step(1)
+
+
+def test_a_forgotten_environment_warns() -> None:
+    adapted = as_sync(Recording())
+    adapted.reset()
+    with pytest.warns(ResourceWarning, match="was never closed"):
+        del adapted
+
+
+def test_a_gymnasium_environment_is_returned_as_it_is() -> None:
+    env = gym.make("CartPole-v1")
+    assert as_sync(env) is env
+    with pytest.raises(TypeError, match=r"expected a gymnasium\.Env or rolloutlib\.AsyncEnv"):
+        as_sync(5)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(TypeError, match="SyncFromAsync adapts an AsyncEnv"):
+        SyncFromAsync(env)  # pyright: ignore[reportArgumentType]
+
+
+def test_an_unknown_backend_is_an_error_of_the_first_call() -> None:
+    with pytest.raises(LookupError):
+        as_sync(Recording(), backend="curio").reset()
+
+
+INTERRUPTED = """
+import os, signal, threading
+import anyio, gymnasium as gym
+from rolloutlib import AsyncEnv, as_sync
+from rolloutlib.envs import _portal
+
+_portal.GRACE_SECONDS = {grace}
+
+class Waiting(AsyncEnv):
+    action_space = observation_space = gym.spaces.Discrete(2)
+    async def reset(self, *, seed=None, options=None):
+        return 0, {{}}
+    async def step(self, action):
+        threading.Timer(0.2, os.kill, [os.getpid(), signal.SIGINT]).start()
+        try:
+            {wait}
+        except anyio.get_cancelled_exc_class():
+            print("cancelled", flush=True)
+            raise
+    async def close(self):
+        print("closed", flush=True)
+
+env = as_sync(Waiting(), backend={backend!r})
+env.reset()
+try:
+    env.step(0)
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+env.close()
+print("end", flush=True)
+"""
+
+
+def interrupt(*, backend: str, wait: str, grace: float) -> list[str]:
+    script = textwrap.dedent(INTERRUPTED).format(backend=backend, wait=wait, grace=grace)
+    result = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert result.returncode == 0, result.stderr
+    return result.stdout.split()
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_an_interrupt_cancels_the_call_and_leaves_the_environment_closable(backend: str) -> None:
+    output = interrupt(backend=backend, wait="await anyio.sleep_forever()", grace=30)
+    assert output == ["cancelled", "interrupted", "closed", "end"]
+
+
+def test_an_interrupt_comes_out_of_a_call_that_ignores_cancellation() -> None:
+    output = interrupt(backend="asyncio", wait="import time; time.sleep(3600)", grace=0.1)
+    assert output == ["interrupted", "end"]
