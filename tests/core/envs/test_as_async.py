@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from contextvars import ContextVar
 from typing import Any
@@ -268,6 +269,7 @@ def test_a_forgotten_environment_warns_and_frees_its_thread() -> None:
     anyio.run(adapted.reset)
     with pytest.warns(ResourceWarning, match=r"<Recording instance> was never closed"):
         del adapted
+        gc.collect()
     [(_, thread)] = env.calls
     thread.join(30)
     assert not thread.is_alive()

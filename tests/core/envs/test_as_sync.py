@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import subprocess
 import sys
 import textwrap
@@ -124,6 +125,7 @@ def test_a_forgotten_environment_warns() -> None:
     adapted.reset()
     with pytest.warns(ResourceWarning, match="was never closed"):
         del adapted
+        gc.collect()
 
 
 def test_a_gymnasium_environment_is_returned_as_it_is() -> None:

@@ -42,8 +42,9 @@ async def call(
     if inline or is_async(function):
         result = function(*args)
     else:
-        result = await anyio.to_thread.run_sync(
-            function, *args, abandon_on_cancel=True, limiter=anyio.CapacityLimiter(1)
+        # In a list, since trio refuses a coroutine as the result of a thread.
+        [result] = await anyio.to_thread.run_sync(
+            lambda: [function(*args)], abandon_on_cancel=True, limiter=anyio.CapacityLimiter(1)
         )
     if inspect.isawaitable(result):
         return await result
