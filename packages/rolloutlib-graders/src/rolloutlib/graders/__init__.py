@@ -1,1 +1,28 @@
-"""Placeholder."""
+"""Rubrics, and graders that score rollouts by them."""
+
+from rolloutlib.graders._aggregators import (
+    Aggregator,
+    all_pass,
+    asymmetric_mean,
+    weighted_mean,
+    weighted_sum,
+)
+from rolloutlib.graders._composite import CompositeGrader
+from rolloutlib.graders._llm import LLMGrader
+from rolloutlib.graders._rubric import Criterion, Rubric
+from rolloutlib.scores import Grader, Score, ScoreValue
+
+__all__ = [
+    "Aggregator",
+    "CompositeGrader",
+    "Criterion",
+    "Grader",
+    "LLMGrader",
+    "Rubric",
+    "Score",
+    "ScoreValue",
+    "all_pass",
+    "asymmetric_mean",
+    "weighted_mean",
+    "weighted_sum",
+]
