@@ -120,12 +120,16 @@ def test_closing_twice_closes_once_and_ends_the_use() -> None:
         adapted.step(1)
 
 
+def forget(objects: list[Any]) -> None:
+    objects.clear()
+    gc.collect()
+
+
 def test_a_forgotten_environment_warns() -> None:
-    adapted = as_sync(Recording())
-    adapted.reset()
+    forgotten = [as_sync(Recording())]
+    forgotten[0].reset()
     with pytest.warns(ResourceWarning, match="was never closed"):
-        del adapted
-        gc.collect()
+        forget(forgotten)
 
 
 def test_a_gymnasium_environment_is_returned_as_it_is() -> None:

@@ -64,6 +64,34 @@ def snapshot(value: T) -> T:
         return copy.deepcopy(value)
 
 
+def same(left: object, right: object) -> bool:
+    """Tell whether two values are equal in contents; never ambiguous, as NumPy's `==` is.
+
+    Arrays are the same if their dtypes, shapes and elements are. NaN is the same as NaN.
+    """
+    if left is right:
+        return True
+    if isinstance(left, np.ndarray) or isinstance(right, np.ndarray):
+        return _same_arrays(cast("Any", left), cast("Any", right))
+    if isinstance(left, dict) and isinstance(right, dict):
+        one, two = cast("dict[Any, Any]", left), cast("dict[Any, Any]", right)
+        return one.keys() == two.keys() and all(same(one[key], two[key]) for key in one)
+    if (isinstance(left, list) and isinstance(right, list)) or (
+        isinstance(left, tuple) and isinstance(right, tuple)
+    ):
+        one, two = cast("list[Any]", left), cast("list[Any]", right)
+        return len(one) == len(two) and all(map(same, one, two))
+    return bool(left == right) or (left != left and right != right)
+
+
+def _same_arrays(left: Any, right: Any) -> bool:
+    if type(left) is not type(right) or left.dtype != right.dtype or left.shape != right.shape:
+        return False
+    if left.dtype.hasobject:
+        return same(left.tolist(), right.tolist())
+    return np.array_equal(left, right, equal_nan=left.dtype.kind in "fc")
+
+
 def _real(value: object, name: str) -> float:
     plain = _element(value)
     if isinstance(plain, (int, float, Decimal, Fraction)):

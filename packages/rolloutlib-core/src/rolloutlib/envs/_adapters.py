@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 import gymnasium as gym
 
-from rolloutlib._values import to_float
 from rolloutlib.envs._core import ActT, AsyncEnv, ObsT
 from rolloutlib.envs._forwarding import ForwardsAttributes
 from rolloutlib.envs._portal import Portal
@@ -69,9 +68,8 @@ class AsyncFromSync(ForwardsAttributes, AsyncEnv[ObsT, ActT]):
             result = self.env.step(action)
         else:
             result = await self._open_worker("step").run(lambda: self.env.step(action))
-        observation, reward, terminated, truncated, info = result
-        name = f"the reward of {self.env}"
-        return observation, to_float(reward, name), terminated, truncated, info
+        # As it is: whoever records the step turns its numbers into Python's, and knows its place.
+        return cast("tuple[ObsT, float, bool, bool, dict[str, Any]]", result)
 
     async def render(self) -> RenderFrame | list[RenderFrame] | None:
         """Draw the environment.

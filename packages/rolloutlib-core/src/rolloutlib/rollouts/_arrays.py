@@ -185,6 +185,16 @@ class ArrayColumn(Sequence["ArrayT | None"], Generic[ArrayT]):
     def __len__(self) -> int:
         return len(self._present)
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ArrayColumn):
+            return NotImplemented
+        column = cast("ArrayColumn[Any]", other)
+        return (
+            np.array_equal(self._present, column._present)
+            and np.array_equal(self._offsets, column._offsets)
+            and np.array_equal(self._values, column._values)
+        )
+
 
 def compact(kind: type[ArrayT], arrays: Sequence[Sequence[Any] | None]) -> Sequence[ArrayT | None]:
     """Return one column for the arrays of all steps; they are of the kind, or None, already."""

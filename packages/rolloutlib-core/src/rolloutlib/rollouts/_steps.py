@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, cast, overload
 
-from rolloutlib._values import to_bool, to_float
+from rolloutlib._values import same, to_bool, to_float
 from rolloutlib.rollouts._arrays import Logprobs, TokenIds, compact
 from rolloutlib.rollouts._policies import ActionT, ObservationT, convert_tokens
 from rolloutlib.scores import Score
@@ -53,6 +54,9 @@ class Step(Generic[ObservationT, ActionT]):
         object.__setattr__(self, "terminated", to_bool(self.terminated, "terminated"))
         object.__setattr__(self, "truncated", to_bool(self.truncated, "truncated"))
         convert_tokens(self, prefix="policy_")
+
+    def __eq__(self, other: object) -> bool:
+        return same_fields(self, other)
 
     @property
     def score(self) -> Score | None:
@@ -123,9 +127,12 @@ class StepColumns(Sequence[Step[ObservationT, ActionT]], Generic[ObservationT, A
         return len(self.actions)
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, (StepColumns, tuple, list)):
-            return NotImplemented
-        return tuple(self) == tuple(cast("Sequence[Any]", other))
+        if isinstance(other, StepColumns):
+            columns = cast("Any", other)
+            return all(same(getattr(self, name), getattr(columns, name)) for name in self.__slots__)
+        if isinstance(other, (tuple, list)):
+            return tuple(self) == tuple(cast("Sequence[Any]", other))
+        return NotImplemented
 
     def __repr__(self) -> str:
         return repr(tuple(self))
@@ -151,6 +158,14 @@ def to_columns(
     columns.logprobs = compact(Logprobs, [step.policy_logprobs for step in steps])
     columns.prompt_tokens = compact(TokenIds, [step.policy_prompt_tokens for step in steps])
     return columns
+
+
+def same_fields(record: Any, other: object) -> bool:
+    """Compare two records of one dataclass by their fields, arrays in them included."""
+    if type(record) is not type(other):
+        return NotImplemented
+    names = [field.name for field in dataclasses.fields(cast("Any", record))]
+    return all(same(getattr(record, name), getattr(other, name)) for name in names)
 
 
 def read_score(info: Mapping[str, Any]) -> Score | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 from rolloutlib.rollouts._policies import ActionT, ObservationT
-from rolloutlib.rollouts._steps import Step, StepColumns, read_score, to_columns
+from rolloutlib.rollouts._steps import Step, StepColumns, read_score, same_fields, to_columns
 from rolloutlib.scores import Score
 
 ItemT = TypeVar("ItemT")
@@ -46,6 +46,9 @@ class Trajectory(Generic[ObservationT, ActionT]):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "steps", to_columns(self.steps))
+
+    def __eq__(self, other: object) -> bool:
+        return same_fields(self, other)
 
     @classmethod
     def from_exception(cls, error: BaseException) -> Trajectory[Any, Any] | None:
@@ -179,6 +182,9 @@ class TrajectoryGroup(Generic[ItemT, ObservationT, ActionT]):
         object.__setattr__(self, "trajectories", trajectories)
         object.__setattr__(self, "scores", scores)
         object.__setattr__(self, "errors", tuple(self.errors))
+
+    def __eq__(self, other: object) -> bool:
+        return same_fields(self, other)
 
     @classmethod
     def from_exception(cls, error: BaseException) -> TrajectoryGroup[Any, Any, Any] | None:

@@ -1,0 +1,154 @@
+"""What a policy may tell: tokens, log probabilities, and how they are kept."""
+
+from __future__ import annotations
+
+import array
+import copy
+import json
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rolloutlib import PolicyOutput, Step
+
+
+class Tensor:
+    """What PyTorch's tensors on the CPU offer to NumPy."""
+
+    def __init__(self, values: list[Any]) -> None:
+        self.values = values
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return np.array(self.values, dtype=dtype)
+
+
+FORMS: list[Any] = [
+    list,
+    tuple,
+    iter,
+    np.array,
+    lambda values: np.array(values, dtype=np.int64),
+    lambda values: array.array("q", values),
+    Tensor,
+]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@given(ids=st.lists(st.integers(0, 200_000), max_size=8))
+def test_token_ids_of_every_form_read_as_the_tuple(form: Any, ids: list[int]) -> None:
+    tokens = PolicyOutput("a", tokens=form(ids)).tokens
+    assert tokens == tuple(ids)
+    assert tokens == ids
+    assert tokens is not None
+    assert list(tokens) == ids
+    assert all(type(token) is int for token in tokens)
+    assert len(tokens) == len(ids)
+    assert tokens[1:] == ids[1:]
+    assert repr(tokens) == repr(tuple(ids))
+    assert hash(tokens) == hash(tuple(ids))
+    assert np.asarray(tokens).dtype == np.int32
+
+
+@given(st.lists(st.floats(width=32, allow_nan=False, max_value=0), max_size=8))
+def test_log_probabilities_read_as_the_tuple(values: list[float]) -> None:
+    forms: list[Any] = [list, tuple, np.array, lambda x: array.array("d", x), Tensor]
+    for form in forms:
+        logprobs = PolicyOutput("a", logprobs=form(values)).logprobs
+        assert logprobs == tuple(values)
+        assert logprobs is not None
+        assert list(logprobs) == values
+        assert np.asarray(logprobs).dtype == np.float32
+
+
+def test_a_float64_equals_the_float32_that_is_kept_of_it() -> None:
+    output = PolicyOutput("a", tokens=[1, 2], logprobs=[-0.1, -0.2])
+    assert output.logprobs == (-0.1, -0.2)
+    assert output.logprobs != (-0.1, -0.3)
+    assert output.logprobs != (-0.1,)
+    assert output.tokens != (1, 3)
+    assert output.tokens != "12"
+    assert output.tokens != ("a", "b")
+    assert output == PolicyOutput("a", tokens=(1, 2), logprobs=(-0.1, -0.2))
+
+
+def test_ids_beyond_32_bits_are_kept() -> None:
+    ids = [2**31, 2**40]
+    forms: list[Any] = [list, np.array]
+    for form in forms:
+        tokens = PolicyOutput("a", tokens=form(ids)).tokens
+        assert tokens == ids
+        assert np.asarray(tokens).dtype == np.int64
+    with pytest.raises(TypeError, match="at most 64 bits"):
+        PolicyOutput("a", tokens=[2**64])
+
+
+def test_they_are_sequences_like_tuples() -> None:
+    tokens = PolicyOutput("a", tokens=[3, 1, 3]).tokens
+    assert tokens is not None
+    assert tokens[0] == tokens[-1] == 3
+    assert tokens.count(3) == 2
+    assert tokens.index(1) == 1
+    assert 1 in tokens
+    assert (*tokens, 7) == tokens + (7,) == (3, 1, 3, 7)  # pyright: ignore[reportOperatorIssue]  # noqa: RUF005
+    assert (7,) + tokens == (7, 3, 1, 3)  # pyright: ignore[reportOperatorIssue]  # noqa: RUF005
+    assert json.dumps(list(tokens)) == "[3, 1, 3]"
+    with pytest.raises(IndexError):
+        tokens[3]
+
+
+def test_what_is_handed_over_is_copied_and_cannot_be_changed() -> None:
+    ids, buffer = [1, 2], np.array([-1.0, -2.0], np.float32)
+    output = PolicyOutput("a", tokens=ids, logprobs=buffer)  # pyright: ignore[reportArgumentType]
+    ids[0] = 9
+    buffer[0] = -9
+    assert output.tokens == (1, 2)
+    assert output.logprobs == (-1, -2)
+    with pytest.raises(ValueError, match="read-only"):
+        np.asarray(output.tokens)[0] = 9
+
+
+def test_empty_is_not_unknown() -> None:
+    empty, unknown = PolicyOutput("a", tokens=[], logprobs=[]), PolicyOutput("a")
+    assert empty.tokens == ()
+    assert empty.logprobs == []
+    assert unknown.tokens is None
+    assert empty != unknown
+    assert PolicyOutput("a", prompt_tokens=np.array([])).prompt_tokens == ()  # pyright: ignore
+
+
+@pytest.mark.parametrize("kind", ["policy", "step"])
+def test_a_bundle_that_does_not_fit_together_is_refused(kind: str) -> None:
+    def make(**fields: Any) -> Any:
+        if kind == "policy":
+            return PolicyOutput("a", **fields)
+        fields = {f"policy_{name}": value for name, value in fields.items()}
+        return Step("o", "a", 1.0, "n", True, False, **fields)
+
+    with pytest.raises(ValueError, match="one number a token: got 1 for 3 tokens"):
+        make(tokens=[1, 2, 3], logprobs=[-0.1])
+    with pytest.raises(ValueError, match="got 0 for 3 tokens"):
+        make(tokens=[1, 2, 3], logprobs=[])
+    with pytest.raises(TypeError, match="logprobs must be numbers"):
+        make(tokens=[1], logprobs=[None])
+    with pytest.raises(ValueError, match="NaN, but number 1 of 2 is"):
+        make(tokens=[1, 2], logprobs=[-1.0, float("nan")])
+    for ids in ([1.5], ["a"], [None], np.array([1.5]), np.array([[1]]), 5):
+        with pytest.raises(TypeError):
+            make(tokens=ids)
+    make(tokens=[1, 2])  # log probabilities may be unknown,
+    make(logprobs=[-1.0])  # and so may ids
+
+
+def test_outputs_survive_pickling_and_copying() -> None:
+    output = PolicyOutput(
+        "a", {"k": [1]}, tokens=[1], logprobs=[-0.5], prompt_tokens=[], stop_reason="x"
+    )
+    for again in (pickle.loads(pickle.dumps(output)), copy.deepcopy(output)):  # noqa: S301
+        assert again == output
+        assert np.asarray(again.tokens).flags.writeable is False
+    with pytest.raises(AttributeError):
+        output.action = "b"  # pyright: ignore[reportAttributeAccessIssue]
