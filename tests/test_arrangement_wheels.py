@@ -202,9 +202,9 @@ def test_every_public_name_is_typed(installed: tuple[Installation, list[str]]) -
     )
     found = json.loads(done.stdout)["typeCompleteness"]
     untyped = [
-        symbol["name"]
+        f"{symbol['name']}: {symbol['diagnostics'][0]['message']}"
         for symbol in found["symbols"]
-        if symbol["isExported"] and not symbol["isTypeKnown"]
+        if symbol["diagnostics"] and not symbol["isTypeKnown"]
     ]
     assert untyped == []
     assert found["completenessScore"] == 1
