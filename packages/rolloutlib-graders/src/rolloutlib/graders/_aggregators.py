@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from operator import mul
 from typing import TypeAlias
 
-from rolloutlib.graders._rubric import Rubric
+from rolloutlib.graders._rubric import Criterion, Rubric
 from rolloutlib.scores import Score
 
 Aggregator: TypeAlias = Callable[[Rubric, Mapping[str, Score]], float]
@@ -27,10 +28,11 @@ def weighted_mean(rubric: Rubric, components: Mapping[str, Score]) -> float:
         KeyError: A criterion has no score.
         ValueError: All weights are 0.
     """
-    if not any(criterion.weight for criterion in rubric.criteria):
+    weights, values = _columns(rubric.criteria, components)
+    if not any(weights):
         msg = "a weighted mean needs a criterion whose weight is above 0, and all weights are 0"
         raise ValueError(msg)
-    return _mean([(each.weight, components[each.id].value) for each in rubric.criteria])
+    return _mean(weights, values)
 
 
 def weighted_sum(rubric: Rubric, components: Mapping[str, Score]) -> float:
@@ -43,7 +45,7 @@ def weighted_sum(rubric: Rubric, components: Mapping[str, Score]) -> float:
     Raises:
         KeyError: A criterion has no score.
     """
-    return _sum([(each.weight, components[each.id].value) for each in rubric.criteria])
+    return _sum(*_columns(rubric.criteria, components))
 
 
 def all_pass(rubric: Rubric, components: Mapping[str, Score]) -> float:
@@ -99,11 +101,11 @@ def asymmetric_mean(
         msg = f"an asymmetric mean takes criteria of the kinds {_KINDS}, but {', '.join(unknown)}"
         raise ValueError(msg)
     required, bonus, penalty = (
-        [(each.weight, components[each.id].value) for each in rubric.criteria if each.kind == kind]
+        _columns([each for each in rubric.criteria if each.kind == kind], components)
         for kind in _KINDS
     )
-    shortfall = _mean([(weight, 1.0 - value) for weight, value in penalty])
-    return math.fsum((_mean(required), bonus_weight * _mean(bonus), -penalty_weight * shortfall))
+    shortfall = _mean(penalty[0], [1.0 - value for value in penalty[1]])
+    return math.fsum((_mean(*required), bonus_weight * _mean(*bonus), -penalty_weight * shortfall))
 
 
 def check_aggregation(aggregate: Aggregator, rubric: Rubric) -> None:
@@ -117,13 +119,22 @@ def check_aggregation(aggregate: Aggregator, rubric: Rubric) -> None:
         aggregate(rubric, dict.fromkeys((each.id for each in rubric.criteria), Score(0.0)))
 
 
-def _sum(parts: list[tuple[float, float]]) -> float:
-    """Sum up weights times values."""
+def _columns(
+    criteria: Sequence[Criterion], components: Mapping[str, Score]
+) -> tuple[list[float], list[float]]:
+    """Return the weights, and the values of the scores."""
+    return (
+        [criterion.weight for criterion in criteria],
+        [components[criterion.id].value for criterion in criteria],
+    )
+
+
+def _sum(weights: list[float], values: list[float]) -> float:
     # fsum is exact: the order of the criteria does not show in the last digits.
-    return math.fsum([weight * value for weight, value in parts])
+    return math.fsum(map(mul, weights, values))
 
 
-def _mean(parts: list[tuple[float, float]]) -> float:
-    """Divide that sum by the weights'; without weight the mean is 0."""
-    total = math.fsum([weight for weight, _ in parts])
-    return _sum(parts) / total if total else 0.0
+def _mean(weights: list[float], values: list[float]) -> float:
+    """Divide the weighted sum by the weights'; without weight the mean is 0."""
+    total = math.fsum(weights)
+    return _sum(weights, values) / total if total else 0.0

@@ -111,7 +111,7 @@ class Rubric(BaseModel):
             raise ValueError(msg)
         return self
 
-    @cached_property
+    @property
     def fingerprint(self) -> str:
         """The rubric's content as 64 hexadecimal digits, the same in every process.
 
@@ -119,9 +119,7 @@ class Rubric(BaseModel):
         `id`, which names a rubric and changes no grade. Scores carry it as "rubric_fingerprint" in
         their metadata.
         """
-        content = self.model_dump(mode="json", exclude={"id"})
-        form = json.dumps(content, sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(form.encode()).hexdigest()
+        return self._digest
 
     def criterion(self, criterion_id: str) -> Criterion:
         """Return the criterion of that id.
@@ -144,8 +142,14 @@ class Rubric(BaseModel):
             deep: Copy what the fields hold, too.
         """
         copied = super().model_copy(update=update, deep=deep)
-        vars(copied).pop("fingerprint", None)  # the copy's content may be another
+        vars(copied).pop("_digest", None)  # the copy's content may be another
         return copied
+
+    @cached_property
+    def _digest(self) -> str:
+        content = self.model_dump(mode="json", exclude={"id"})
+        form = json.dumps(content, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(form.encode()).hexdigest()
 
 
 def rubric_label(rubric: Rubric) -> str:
