@@ -1,0 +1,180 @@
+"""Sequences of items, held as they are."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, Self, SupportsIndex, TypeVar, cast, overload
+
+ItemT = TypeVar("ItemT")
+OutputT = TypeVar("OutputT")
+EnvT = TypeVar("EnvT")
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset(Sequence[ItemT], Generic[ItemT]):
+    """An immutable sequence of items, with facts about the whole.
+
+    Args:
+        items: The items. Whatever has a length and takes an integer index is held as it is, without
+            a copy, and read when an item is asked for: a Hugging Face `datasets.Dataset`, a NumPy
+            array, a sequence of one's own. A list is copied into a tuple, and so is an iterator.
+        metadata: Facts about the dataset, such as its name and split.
+
+    Raises:
+        TypeError: `items` is a mapping (of splits, perhaps: choose one), or no collection.
+    """
+
+    items: Sequence[ItemT] = ()
+    metadata: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "items", _held(self.items))
+        object.__setattr__(self, "metadata", dict(self.metadata))
+
+    @overload
+    def __getitem__(self, index: SupportsIndex) -> ItemT: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[ItemT, ...]: ...
+    def __getitem__(self, index: SupportsIndex | slice) -> ItemT | tuple[ItemT, ...]:
+        if isinstance(index, slice):
+            return tuple([self.items[i] for i in range(*index.indices(len(self)))])
+        return self.items[self._position(index)]
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __iter__(self) -> Iterator[ItemT]:
+        return iter(self.items)
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other):
+            return NotImplemented
+        dataset = cast("Dataset[Any]", other)
+        return self._facts() == dataset._facts() and (
+            self.items is dataset.items or tuple(self) == tuple(dataset)
+        )
+
+    def item_id(self, index: int) -> str:
+        """Return the name of an item: its position, from 0.
+
+        Args:
+            index: The position; a negative one counts from the end.
+
+        Raises:
+            IndexError: There is no such item.
+        """
+        return str(self._position(index))
+
+    def map(self, function: Callable[[ItemT], OutputT]) -> Dataset[OutputT]:
+        """Return a dataset of what the function makes of each item, at once."""
+        return Dataset([function(item) for item in self], self.metadata)
+
+    def filter(self, predicate: Callable[[ItemT], bool]) -> Self:
+        """Return a dataset of the items that the predicate holds for, in order."""
+        positions = [position for position, item in enumerate(self) if predicate(item)]
+        return replace(self, items=_selected(self.items, positions))
+
+    def take(self, limit: int | None) -> Self:
+        """Return a dataset of the first items, or all of them if the limit is None.
+
+        Raises:
+            ValueError: The limit is negative.
+        """
+        if limit is None:
+            return self
+        if limit < 0:
+            msg = f"limit must not be negative, got {limit!r}"
+            raise ValueError(msg)
+        return replace(self, items=_selected(self.items, range(min(limit, len(self)))))
+
+    def with_metadata(self, **metadata: Any) -> Self:
+        """Return a dataset of the same items with more facts about it."""
+        return replace(self, metadata={**self.metadata, **metadata})
+
+    def _facts(self) -> tuple[Any, ...]:
+        return (self.metadata,)
+
+    def _position(self, index: SupportsIndex) -> int:
+        position = operator.index(index)
+        if position < 0:
+            position += len(self)
+        if not 0 <= position < len(self):
+            msg = f"index {index!r} is out of range for a dataset of {len(self)} items"
+            raise IndexError(msg)
+        return position
+
+
+@dataclass(frozen=True, eq=False)
+class RLDataset(Dataset[ItemT], Generic[ItemT, EnvT]):
+    """A dataset that knows how to make an environment for each of its items.
+
+    Args:
+        items: The items, as in `Dataset`.
+        metadata: Facts about the dataset.
+        make_env: Makes an environment for an item.
+        get_item_id: Names an item; by default its position does, which `filter` changes.
+    """
+
+    make_env: Callable[[ItemT], EnvT] = field(kw_only=True)
+    get_item_id: Callable[[ItemT], str] | None = field(default=None, kw_only=True)
+
+    def item_id(self, index: int) -> str:
+        """Return the name of an item.
+
+        Args:
+            index: The position; a negative one counts from the end.
+
+        Raises:
+            IndexError: There is no such item.
+        """
+        if self.get_item_id is None:
+            return super().item_id(index)
+        return self.get_item_id(self[index])
+
+    def _facts(self) -> tuple[Any, ...]:
+        return (self.metadata, self.make_env, self.get_item_id)
+
+
+class _Selection(Sequence[ItemT], Generic[ItemT]):
+    """Some items of a sequence, in place."""
+
+    def __init__(self, items: Sequence[ItemT], positions: Sequence[int]) -> None:
+        self._items = items
+        self._positions = positions
+
+    @overload
+    def __getitem__(self, index: int) -> ItemT: ...
+    @overload
+    def __getitem__(self, index: slice) -> _Selection[ItemT]: ...
+    def __getitem__(self, index: int | slice) -> ItemT | _Selection[ItemT]:
+        if isinstance(index, slice):
+            return _Selection(self._items, self._positions[index])
+        return self._items[self._positions[index]]
+
+    def __len__(self) -> int:
+        return len(self._positions)
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} of {len(self._items)} items>"
+
+
+def _selected(items: Sequence[ItemT], positions: Sequence[int]) -> Sequence[ItemT]:
+    if isinstance(items, tuple):
+        return tuple([items[position] for position in positions])
+    return _Selection(items, positions)
+
+
+def _held(items: Any) -> Sequence[Any]:
+    if isinstance(items, (Mapping, str, bytes)):
+        msg = f"items must be a sequence of items, got {cast("object", items)!r}"
+        raise TypeError(msg)
+    if isinstance(items, Dataset):
+        return cast("Dataset[Any]", items).items
+    if isinstance(items, list) or not (hasattr(items, "__len__") and hasattr(items, "__getitem__")):
+        if not isinstance(items, Iterable):
+            msg = f"items must be a sequence of items, got {items!r}"
+            raise TypeError(msg)
+        return tuple(cast("Iterable[Any]", items))
+    return items
