@@ -168,7 +168,7 @@ def _selected(items: Sequence[ItemT], positions: Sequence[int]) -> Sequence[Item
 
 def _held(items: Any) -> Sequence[Any]:
     if isinstance(items, (Mapping, str, bytes)):
-        msg = f"items must be a sequence of items, got {cast("object", items)!r}"
+        msg = f"items must be a sequence of items, got {cast('object', items)!r}"
         raise TypeError(msg)
     if isinstance(items, Dataset):
         return cast("Dataset[Any]", items).items
