@@ -1,0 +1,81 @@
+"""AIME: competition problems with integers from 0 to 999 for answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import Any
+
+from rolloutlib.evals._benchmark import Benchmark
+from rolloutlib.evals.benchmarks._answers import grade_aime, read_aime_gold
+from rolloutlib.evals.benchmarks._loading import load_rows
+from rolloutlib.evals.benchmarks._math import MathEnv, MathExample, example_id, read_examples
+
+__all__ = ["AIME_PROMPT_SUFFIX", "AIMEEnv", "aime"]
+
+AIME_PROMPT_SUFFIX = (
+    "\n\nThis is an AIME problem. The answer is an integer from 000 to 999. Show your work step by"
+    " step, then put your final answer in \\boxed{}."
+)
+
+
+class AIMEEnv(MathEnv):
+    """Asks one AIME problem; the reward is 1 for the right integer, else 0.
+
+    Args:
+        example: The problem; its answer is an integer from 0 to 999, with or without leading zeros.
+        system_prompt: The content of a system message before the problem.
+        prompt_suffix: What follows the problem in the user's message.
+    """
+
+    def __init__(
+        self,
+        example: MathExample,
+        *,
+        system_prompt: str | None = None,
+        prompt_suffix: str = AIME_PROMPT_SUFFIX,
+    ) -> None:
+        super().__init__(
+            example, grade_aime, system_prompt=system_prompt, prompt_suffix=prompt_suffix
+        )
+
+
+def aime(
+    examples: Iterable[MathExample | Mapping[str, Any]] | None = None,
+    *,
+    split: str = "test",
+    dataset: str = "MathArena/aime_2025",
+    system_prompt: str | None = None,
+    prompt_suffix: str = AIME_PROMPT_SUFFIX,
+) -> Benchmark[MathExample]:
+    """Make an AIME benchmark.
+
+    Args:
+        examples: The problems: examples, or mappings with "problem" (or "question") and "answer",
+            text or an integer. None loads `dataset`.
+        split: Which part of the data set to load, if it has several.
+        dataset: A name on the Hugging Face Hub, a local folder, or a JSON Lines, JSON, CSV or Parquet
+            file.
+        system_prompt: The content of a system message before each problem.
+        prompt_suffix: What follows each problem in the user's message.
+
+    Raises:
+        ImportError: Loading needs the `benchmarks` extra, which is not installed.
+        OSError: The data set cannot be read.
+        TypeError: An example is neither a `MathExample` nor a mapping.
+        ValueError: An example lacks a column, or its answer is no integer from 0 to 999.
+    """
+    rows = load_rows(dataset, split=split) if examples is None else examples
+    return Benchmark(
+        name="aime",
+        items=read_examples(rows, "aime", _check_answer),
+        make_env=partial(AIMEEnv, system_prompt=system_prompt, prompt_suffix=prompt_suffix),
+        metadata={"dataset": dataset, "split": split, "task": "single_turn_math"},
+        item_id=example_id,
+    )
+
+
+def _check_answer(answer: str) -> None:
+    if not 0 <= read_aime_gold(answer) <= 999:
+        msg = f"an AIME answer must be an integer from 0 to 999, got {answer!r}"
+        raise ValueError(msg)
