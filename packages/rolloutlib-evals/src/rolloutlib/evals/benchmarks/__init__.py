@@ -12,13 +12,13 @@ from rolloutlib.evals.benchmarks._math import MathEnv, MathExample, make_example
 from rolloutlib.evals.benchmarks._registry import REGISTRY, BenchmarkFactory, make
 
 __all__ = [
-    "AIME_PROMPT_SUFFIX",
-    "REGISTRY",
     "AIMEEnv",
+    "AIME_PROMPT_SUFFIX",
     "BenchmarkFactory",
     "GSM8KEnv",
     "MathEnv",
     "MathExample",
+    "REGISTRY",
     "aime",
     "extract_aime_answer",
     "extract_gsm8k_answer",
