@@ -1,0 +1,174 @@
+"""Messages, and the conversations that they make up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeVar, cast
+
+import gymnasium as gym
+
+from rolloutlib.spaces._pydantic import StructuredSpace
+from rolloutlib.spaces._structure import message_problem
+from rolloutlib.spaces.text import TextSpace, checked_lengths, length_problem
+from rolloutlib.types import Chat, Message, Role
+
+__all__ = ["DEFAULT_ROLES", "ChatSpace", "MessageSpace", "chat", "message"]
+
+DEFAULT_ROLES: tuple[Role, ...] = ("system", "user", "assistant", "tool")
+"""The roles of chat models."""
+
+_SAMPLE_MAX_LENGTH = 8
+
+
+class MessageSpace(StructuredSpace[Message]):
+    """Messages: dictionaries of the form of `rolloutlib.types.Message`, without further keys.
+
+    Args:
+        roles: The roles that there are.
+        content_space: The texts that there are: as the content of a message, and as a text part of
+            it; by default every text.
+        seed: Seeds the sampling, also of the content space.
+
+    Raises:
+        TypeError: A role is not text, or `content_space` is not a space.
+        ValueError: There are no roles.
+    """
+
+    def __init__(
+        self,
+        *,
+        roles: Sequence[Role] = DEFAULT_ROLES,
+        content_space: gym.Space[str] | None = None,
+        seed: int | None = None,
+    ) -> None:
+        self.roles = tuple(roles)
+        if not self.roles:
+            msg = f"roles must name at least one role, got {roles!r}"
+            raise ValueError(msg)
+        if isinstance(roles, str) or not all(
+            isinstance(cast("object", role), str) for role in roles
+        ):
+            msg = f"roles must be a sequence of names, got {roles!r}"
+            raise TypeError(msg)
+        self.content_space = checked_space("content_space", content_space, TextSpace)
+        super().__init__(Message, seed=seed)
+
+    def seed(self, seed: int | None = None) -> list[int]:
+        """Seed the sampling of the space and of its content space; return both seeds."""
+        return self._seed_parts(seed, [self.content_space])
+
+    def _problem(self, value: Any) -> str | None:
+        return message_problem(value, self.roles.__contains__, self.content_space.contains)
+
+    def _draw(self) -> Message:
+        role = self.roles[self.np_random.integers(len(self.roles))]
+        return {"role": role, "content": self.content_space.sample()}
+
+    def _parts(self) -> tuple[Any, ...]:
+        return (self.roles, self.content_space)
+
+    def __repr__(self) -> str:
+        return f"MessageSpace(roles={self.roles}, content_space={self.content_space})"
+
+
+class ChatSpace(StructuredSpace[Chat]):
+    """Conversations: lists of messages.
+
+    Args:
+        message_space: The messages that there are; by default every message.
+        min_length: The least number of messages.
+        max_length: The greatest number of messages, or None for no limit.
+        sample_max_length: The greatest length of samples; longer where `min_length` asks for it.
+        seed: Seeds the sampling, also of the message space.
+
+    Raises:
+        TypeError: A length is not an integer, or `message_space` is not a space.
+        ValueError: The lengths contradict each other.
+    """
+
+    def __init__(
+        self,
+        message_space: MessageSpace | None = None,
+        *,
+        min_length: int = 0,
+        max_length: int | None = None,
+        sample_max_length: int = _SAMPLE_MAX_LENGTH,
+        seed: int | None = None,
+    ) -> None:
+        self.message_space = checked_space("message_space", message_space, MessageSpace)
+        self.min_length, self.max_length, self.sample_max_length = checked_lengths(
+            min_length, max_length, sample_max_length, default=_SAMPLE_MAX_LENGTH
+        )
+        super().__init__(Chat, seed=seed)
+
+    def seed(self, seed: int | None = None) -> list[int]:
+        """Seed the sampling of the space and of all spaces in it; return the seeds."""
+        return self._seed_parts(seed, [self.message_space])
+
+    def _problem(self, value: Any) -> str | None:
+        if not isinstance(value, list):
+            return f"a chat is a list of messages, got {value!r}"
+        messages = cast("list[Any]", value)
+        problem = length_problem(len(messages), self.min_length, self.max_length, "messages")
+        if problem is not None:
+            return problem
+        space = self.message_space
+        is_role, is_text = space.roles.__contains__, space.content_space.contains
+        for index, item in enumerate(messages):
+            problem = message_problem(item, is_role, is_text)
+            if problem is not None:
+                return f"message {index}: {problem}"
+        return None
+
+    def _draw(self) -> Chat:
+        length = self.np_random.integers(self.min_length, self.sample_max_length + 1)
+        return [self.message_space.sample() for _ in range(length)]
+
+    def _parts(self) -> tuple[Any, ...]:
+        lengths = (self.min_length, self.max_length, self.sample_max_length)
+        return (self.message_space, *lengths)
+
+    def __repr__(self) -> str:
+        lengths = f"min_length={self.min_length}, max_length={self.max_length}"
+        return f"ChatSpace({self.message_space}, {lengths})"
+
+
+def message(
+    *,
+    roles: Sequence[Role] = DEFAULT_ROLES,
+    content_space: gym.Space[str] | None = None,
+    seed: int | None = None,
+) -> MessageSpace:
+    """Return a `MessageSpace` of these arguments."""
+    return MessageSpace(roles=roles, content_space=content_space, seed=seed)
+
+
+def chat(
+    message_space: MessageSpace | None = None,
+    *,
+    min_length: int = 0,
+    max_length: int | None = None,
+    sample_max_length: int = _SAMPLE_MAX_LENGTH,
+    seed: int | None = None,
+) -> ChatSpace:
+    """Return a `ChatSpace` of these arguments."""
+    return ChatSpace(
+        message_space,
+        min_length=min_length,
+        max_length=max_length,
+        sample_max_length=sample_max_length,
+        seed=seed,
+    )
+
+
+SpaceT = TypeVar("SpaceT", bound=gym.Space[Any])
+
+
+def checked_space(name: str, space: SpaceT | None, default: type[SpaceT]) -> SpaceT:
+    """Return a space, or one made by default, and refuse what is none."""
+    if space is None:
+        return default()
+    if not isinstance(cast("object", space), gym.Space):
+        msg = f"{name} must be a Space, got {space!r}"
+        raise TypeError(msg)
+    return space

@@ -1,0 +1,162 @@
+"""Tool calls, alone and in sequences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, cast
+
+import gymnasium as gym
+
+from rolloutlib.spaces._pydantic import StructuredSpace
+from rolloutlib.spaces._sequence import SequenceSpace
+from rolloutlib.spaces._structure import tool_call_problem
+from rolloutlib.types import ToolCall
+
+__all__ = ["ToolCallSpace", "call", "calls"]
+
+
+class ToolCallSpace(StructuredSpace[ToolCall]):
+    """Calls of certain tools: dictionaries of the form of `rolloutlib.types.ToolCall`.
+
+    Args:
+        tools: The space of each tool's arguments, by the tool's name.
+        include_id_in_samples: Give samples an id; members may have one or not.
+        seed: Seeds the sampling, also of the spaces of arguments.
+
+    Raises:
+        TypeError: A name is not text, or the schema of a tool is not a space.
+        ValueError: There are no tools.
+    """
+
+    def __init__(
+        self,
+        tools: Mapping[str, gym.Space[Any]],
+        *,
+        include_id_in_samples: bool = False,
+        seed: int | None = None,
+    ) -> None:
+        if not tools:
+            msg = f"tools must have at least one tool, got {tools!r}"
+            raise ValueError(msg)
+        for name, space in tools.items():
+            if not isinstance(cast("object", name), str):
+                msg = f"the name of a tool must be text, got {name!r}"
+                raise TypeError(msg)
+            if not isinstance(cast("object", space), gym.Space):
+                msg = f"the arguments of tool {name!r} must be described by a Space, got {space!r}"
+                raise TypeError(msg)
+        # In the order of names, so that equal spaces draw equal samples.
+        self._tools = {name: tools[name] for name in sorted(tools)}
+        self.include_id_in_samples = include_id_in_samples
+        super().__init__(ToolCall, seed=seed)
+
+    @property
+    def tool_schemas(self) -> Mapping[str, gym.Space[Any]]:
+        """The space of each tool's arguments, by the tool's name; read-only."""
+        return MappingProxyType(self._tools)
+
+    def contains(self, x: object) -> bool:
+        """Tell whether a value calls one of the tools with arguments that it takes."""
+        return super().contains(x)
+
+    def seed(self, seed: int | None = None) -> list[int]:
+        """Seed the sampling of the space and of the spaces of arguments; return the seeds."""
+        return self._seed_parts(seed, self._tools.values())
+
+    def to_jsonable(self, sample_n: Iterable[ToolCall]) -> list[dict[str, Any]]:
+        """Return calls as JSON can hold them, the arguments in the form of their spaces."""
+        return [
+            {**call, "arguments": _to_json(self._tools[call["name"]], call["arguments"])}
+            for call in sample_n
+        ]
+
+    def from_jsonable(self, sample_n: Sequence[Any]) -> list[ToolCall]:
+        """Return the calls that `to_jsonable` was given.
+
+        Raises:
+            ValueError: What was read calls no tool of the space.
+        """
+        calls: list[ToolCall] = []
+        for call in sample_n:
+            problem = tool_call_problem(call) or self._name_problem(call["name"])
+            if problem is not None:
+                msg = f"not in {self}: {problem}"
+                raise ValueError(msg)
+            arguments = _from_json(self._tools[call["name"]], call["arguments"])
+            calls.append(self.validate({**call, "arguments": arguments}))
+        return calls
+
+    def _problem(self, value: Any) -> str | None:
+        problem = tool_call_problem(value) or self._name_problem(value["name"])
+        if problem is None and not self._tools[value["name"]].contains(value["arguments"]):
+            return f"tool {value['name']!r} does not take the arguments {value['arguments']!r}"
+        return problem
+
+    def _name_problem(self, name: str) -> str | None:
+        return None if name in self._tools else f"there is no tool {name!r}"
+
+    def _draw(self) -> ToolCall:
+        names = list(self._tools)
+        name = names[self.np_random.integers(len(names))]
+        call: ToolCall = {"name": name, "arguments": self._tools[name].sample()}
+        if self.include_id_in_samples:
+            call["id"] = f"call_{self.np_random.bytes(8).hex()}"
+        return call
+
+    def _parts(self) -> tuple[Any, ...]:
+        return (self._tools, self.include_id_in_samples)
+
+    def __repr__(self) -> str:
+        return f"ToolCallSpace(tools={tuple(self._tools)})"
+
+
+def call(
+    schemas: Mapping[str, gym.Space[Any]],
+    *,
+    include_id_in_samples: bool = False,
+    seed: int | None = None,
+) -> ToolCallSpace:
+    """Return a `ToolCallSpace` of these arguments."""
+    return ToolCallSpace(schemas, include_id_in_samples=include_id_in_samples, seed=seed)
+
+
+def calls(
+    schemas: Mapping[str, gym.Space[Any]],
+    *,
+    include_id_in_samples: bool = False,
+    stack: bool = False,
+    seed: int | None = None,
+) -> SequenceSpace:
+    """Return the space of sequences of tool calls: lists and tuples of them.
+
+    Args:
+        schemas: The space of each tool's arguments, by the tool's name.
+        include_id_in_samples: Give samples an id.
+        stack: Stack samples, as Gymnasium's `Sequence` does.
+        seed: Seeds the sampling.
+    """
+    space = ToolCallSpace(schemas, include_id_in_samples=include_id_in_samples)
+    return SequenceSpace(space, seed=seed, stack=stack)
+
+
+def _to_json(space: gym.Space[Any], value: Any) -> Any:
+    """Return one member of a space as JSON can hold it; Gymnasium's own form is for batches."""
+    if isinstance(space, gym.spaces.Dict):
+        return {key: _to_json(part, value[key]) for key, part in _parts(space)}
+    if isinstance(space, gym.spaces.Tuple):
+        return [_to_json(part, value[index]) for index, part in _parts(space)]
+    return space.to_jsonable([value])[0]
+
+
+def _from_json(space: gym.Space[Any], value: Any) -> Any:
+    if isinstance(space, gym.spaces.Dict):
+        return {key: _from_json(part, value[key]) for key, part in _parts(space)}
+    if isinstance(space, gym.spaces.Tuple):
+        return tuple([_from_json(part, value[index]) for index, part in _parts(space)])
+    return space.from_jsonable([value])[0]
+
+
+def _parts(space: gym.spaces.Dict | gym.spaces.Tuple) -> Iterable[tuple[Any, gym.Space[Any]]]:
+    parts = cast("Any", space).spaces
+    return parts.items() if isinstance(parts, Mapping) else enumerate(parts)
