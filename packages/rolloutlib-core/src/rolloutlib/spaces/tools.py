@@ -143,20 +143,20 @@ def calls(
 def _to_json(space: gym.Space[Any], value: Any) -> Any:
     """Return one member of a space as JSON can hold it; Gymnasium's own form is for batches."""
     if isinstance(space, gym.spaces.Dict):
-        return {key: _to_json(part, value[key]) for key, part in _parts(space)}
+        return {key: _to_json(part, value[key]) for key, part in _parts(cast("object", space))}
     if isinstance(space, gym.spaces.Tuple):
-        return [_to_json(part, value[index]) for index, part in _parts(space)]
+        return [_to_json(part, value[index]) for index, part in _parts(cast("object", space))]
     return space.to_jsonable([value])[0]
 
 
 def _from_json(space: gym.Space[Any], value: Any) -> Any:
     if isinstance(space, gym.spaces.Dict):
-        return {key: _from_json(part, value[key]) for key, part in _parts(space)}
+        return {key: _from_json(part, value[key]) for key, part in _parts(cast("object", space))}
     if isinstance(space, gym.spaces.Tuple):
-        return tuple([_from_json(part, value[index]) for index, part in _parts(space)])
+        return tuple([_from_json(part, value[index]) for index, part in _parts(cast("object", space))])
     return space.from_jsonable([value])[0]
 
 
-def _parts(space: gym.spaces.Dict | gym.spaces.Tuple) -> Iterable[tuple[Any, gym.Space[Any]]]:
+def _parts(space: object) -> Iterable[tuple[Any, gym.Space[Any]]]:
     parts = cast("Any", space).spaces
-    return parts.items() if isinstance(parts, Mapping) else enumerate(parts)
+    return cast("Any", parts.items() if hasattr(parts, "items") else enumerate(parts))

@@ -1,0 +1,274 @@
+"""What each space takes and refuses, and what its constructor does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
+
+from rolloutlib import spaces
+from rolloutlib.spaces import _pydantic
+
+USER = {"role": "user", "content": "hello"}
+CALL = {"name": "search", "arguments": {"q": "x"}}
+
+
+@given(st.text(st.characters(codec=None)))
+def test_every_string_is_text(value: str) -> None:
+    assert value in spaces.TextSpace()
+    assert value in spaces.TextSpace(min_length=len(value), max_length=len(value))
+    assert value not in spaces.TextSpace(min_length=len(value) + 1)
+    assert value + "x" not in spaces.TextSpace(max_length=len(value))
+
+
+def test_samples_of_text_keep_to_the_alphabet() -> None:
+    space = spaces.TextSpace(min_length=3, sample_max_length=4, sample_alphabet="ab", seed=1)
+    samples = [space.sample() for _ in range(50)]
+    assert {len(sample) for sample in samples} == {3, 4}
+    assert set("".join(samples)) == {"a", "b"}
+    assert "xyz" in space
+    assert len(spaces.TextSpace(min_length=40, seed=1).sample()) == 40
+    assert spaces.TextSpace(max_length=0).sample() == ""
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        [],
+        (),
+        [3, 52],
+        (3, 4),
+        [np.int64(3), np.int32(5)],
+        np.array([3, 52]),
+        np.array([3], np.uint8),
+        np.array([]),
+    ],
+)
+def test_sequences_of_ids(ids: Any) -> None:
+    for stack in (False, True):
+        assert ids in spaces.tokens.sequence(50, start=3, stack=stack)
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        [2],
+        [53],
+        [3, True],
+        [3.0],
+        ["3"],
+        [None],
+        [[3]],
+        {3},
+        "3",
+        3,
+        iter([3]),
+        np.array([2]),
+        np.array([53]),
+        np.array([3.0]),
+        np.array([True]),
+        np.array([[3]]),
+        np.array(3),
+    ],
+)
+def test_no_sequences_of_ids(ids: Any) -> None:
+    for stack in (False, True):
+        assert ids not in spaces.tokens.sequence(50, start=3, stack=stack)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        USER,
+        {"role": "tool", "content": "x", "tool_call_id": "1", "name": "search"},
+        {"role": "assistant", "content": "", "tool_calls": [CALL, {**CALL, "id": "1"}]},
+        {"role": "user", "content": []},
+        {"role": "user", "content": "\ud800 \u2028"},
+        {
+            "role": "user",
+            "content": [
+                {"type": "text", "text": "see"},
+                {"type": "image", "url": "data:x"},
+                {"type": "image", "url": "u", "alt": "a cat"},
+                {"type": "audio", "url": "u", "format": "wav"},
+            ],
+        },
+    ],
+)
+def test_messages(message: Any) -> None:
+    assert message in spaces.MessageSpace()
+    assert [message] in spaces.ChatSpace()
+    assert spaces.MessageSpace().validate(message) is message
+
+
+@pytest.mark.parametrize(
+    ("message", "problem"),
+    [
+        ("hello", "a message is a dictionary, got 'hello'"),
+        ({"content": "x"}, "there is no role None"),
+        ({"role": "bot", "content": "x"}, "there is no role 'bot'"),
+        ({"role": "user"}, "the content may not be None"),
+        ({"role": "user", "content": None}, "the content may not be None"),
+        ({**USER, "weight": 1}, "a message has no keys but .*'weight'"),
+        ({**USER, "name": 5}, "name must be text, got 5"),
+        ({**USER, "tool_calls": {}}, "tool_calls must be a list"),
+        ({**USER, "tool_calls": [5]}, "a tool call is a dictionary, got 5"),
+        ({**USER, "tool_calls": [{"name": "a"}]}, "the arguments of a tool call must be"),
+        (
+            {**USER, "tool_calls": [{"name": "a", "arguments": "{}"}]},
+            "the arguments of a tool call must be",
+        ),
+        ({**USER, "tool_calls": [{**CALL, "id": None}]}, "the id of a tool call must be text"),
+        ({**USER, "tool_calls": [{**CALL, "type": "f"}]}, "a tool call has no keys but"),
+        ({"role": "user", "content": ["x"]}, "a part of a message is a dictionary"),
+        (
+            {"role": "user", "content": [{"type": "video", "url": "u"}]},
+            "a part of a message is a dictionary with a type in",
+        ),
+        ({"role": "user", "content": [{"type": "image"}]}, "a part of type 'image' has the keys"),
+        (
+            {"role": "user", "content": [{"type": "text", "text": "x", "url": "u"}]},
+            "a part of type 'text' has the keys",
+        ),
+        (
+            {"role": "user", "content": [{"type": "text", "text": 5}]},
+            "a part of a message holds text only",
+        ),
+    ],
+)
+def test_no_messages_and_why(message: Any, problem: str) -> None:
+    assert message not in spaces.MessageSpace()
+    with pytest.raises(ValueError, match=f"not in MessageSpace.*: {problem}"):
+        spaces.MessageSpace().validate(message)
+    with pytest.raises(ValueError, match=f"not in ChatSpace.*: message 1: {problem}"):
+        spaces.ChatSpace().validate([USER, message])
+
+
+def test_a_content_space_bounds_text_and_text_parts() -> None:
+    space = spaces.MessageSpace(content_space=spaces.TextSpace(max_length=3))
+    for content in ("abc", [{"type": "text", "text": "abc"}], [{"type": "image", "url": "long"}]):
+        assert {"role": "user", "content": content} in space
+    for content in ("abcd", [{"type": "text", "text": "abcd"}]):
+        assert {"role": "user", "content": content} not in space
+
+
+def test_chats_have_a_length() -> None:
+    space = spaces.ChatSpace(min_length=1, max_length=2)
+    assert [USER] in space
+    assert [USER, USER] in space
+    assert [] not in space
+    assert [USER] * 3 not in space
+    assert (USER,) not in space
+    with pytest.raises(ValueError, match="expected at most 2 messages, got 3"):
+        space.validate([USER] * 3)
+    bots = spaces.ChatSpace(spaces.MessageSpace(roles=("bot",)))
+    assert [{"role": "bot", "content": ""}] in bots
+    assert [USER] not in bots
+
+
+def test_tool_calls() -> None:
+    space = spaces.tools.call({"search": gym.spaces.Dict({"q": spaces.text.text()})})
+    assert CALL in space
+    assert {**CALL, "id": "1"} in space
+    for wrong, problem in [
+        ({**CALL, "name": "find"}, "there is no tool 'find'"),
+        ({**CALL, "arguments": {}}, "tool 'search' does not take the arguments {}"),
+        ({**CALL, "arguments": {"q": 5}}, "does not take the arguments {'q': 5}"),
+        ({**CALL, "more": 1}, "a tool call has no keys but"),
+        ({"name": "search"}, "the arguments of a tool call must be"),
+    ]:
+        assert wrong not in space
+        with pytest.raises(ValueError, match=problem):
+            space.validate(wrong)
+        with pytest.raises((ValueError, KeyError, TypeError)):
+            space.from_jsonable([wrong])
+    assert dict(space.tool_schemas) == {"search": gym.spaces.Dict({"q": spaces.text.text()})}
+    sequence = spaces.tools.calls({"search": gym.spaces.Dict({"q": spaces.text.text()})})
+    assert isinstance(sequence, gym.spaces.Sequence)
+    for calls in ([], (), [CALL], (CALL, CALL)):
+        assert calls in sequence
+    assert [{**CALL, "name": "find"}] not in sequence
+
+
+def test_samples_have_an_id_if_asked() -> None:
+    tools = {"stop": gym.spaces.Dict({})}
+    assert "id" not in spaces.tools.call(tools).sample()
+    space = spaces.tools.call(tools, include_id_in_samples=True, seed=1)
+    ids = {space.sample().get("id") for _ in range(20)}
+    assert len(ids) == 20
+
+
+def test_pydantic_is_strict() -> None:
+    space = spaces.PydanticSpace(dict[str, int])
+    assert {"a": 1} in space
+    assert {"a": "1"} not in space
+    assert {"a": True} not in space
+    assert space.validate({"a": 1}) == {"a": 1}
+    with pytest.raises(ValidationError):
+        space.validate({"a": "1"})
+    with pytest.raises(
+        NotImplementedError, match=r"no sampler: pass sampler= to draw values of dict"
+    ):
+        space.sample()
+    with pytest.raises(NotImplementedError, match="cannot be sampled with a mask"):
+        spaces.TextSpace().sample(mask=1)
+
+
+def test_a_validator_is_built_once_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    built: list[Any] = []
+
+    def build(annotation: Any) -> TypeAdapter[Any]:
+        built.append(annotation)
+        return TypeAdapter(annotation)
+
+    monkeypatch.setattr(_pydantic, "TypeAdapter", build)
+    for _ in range(3):
+        assert 1 in spaces.PydanticSpace(frozenset[int] | int)
+        assert [] in spaces.ChatSpace()
+    assert built == [frozenset[int] | int]
+
+
+@pytest.mark.parametrize(
+    ("build", "error", "message"),
+    [
+        (lambda: spaces.text.text(min_length=-1), ValueError, "min_length .* got -1"),
+        (lambda: spaces.text.text(max_length=-1), ValueError, "max_length .* got -1"),
+        (lambda: spaces.text.text(min_length=3, max_length=2), ValueError, "got 2 and 3"),
+        (lambda: spaces.text.text(min_length=3, sample_max_length=2), ValueError, "got 2 and 3"),
+        (lambda: spaces.text.text(max_length=2.5), TypeError, "max_length .* got 2.5"),  # pyright: ignore
+        (lambda: spaces.text.text(sample_alphabet=""), ValueError, "sample_alphabet .* got ''"),
+        (lambda: spaces.messages.message(roles=()), ValueError, r"roles .* got \(\)"),
+        (lambda: spaces.messages.message(roles="user"), TypeError, "roles .* got 'user'"),
+        (lambda: spaces.messages.message(roles=(1,)), TypeError, r"roles .* got \(1,\)"),  # pyright: ignore
+        (lambda: spaces.messages.message(content_space=5), TypeError, "content_space .* got 5"),  # pyright: ignore
+        (lambda: spaces.messages.chat(5), TypeError, "message_space .* got 5"),  # pyright: ignore
+        (lambda: spaces.messages.chat(min_length=2, max_length=1), ValueError, "got 1 and 2"),
+        (lambda: spaces.tokens.id(0), ValueError, "vocab_size must be positive, got 0"),
+        (lambda: spaces.tokens.sequence(-1), ValueError, "vocab_size must be positive, got -1"),
+        (lambda: spaces.tokens.sequence(1.5), TypeError, "vocab_size must be an integer, got 1.5"),  # pyright: ignore
+        (lambda: spaces.tokens.id(True), TypeError, "vocab_size must be an integer, got True"),
+        (lambda: spaces.tools.call({}), ValueError, "tools must have at least one tool"),
+        (lambda: spaces.tools.call({"a": 5}), TypeError, "tool 'a' must be described by a Space"),  # pyright: ignore
+        (lambda: spaces.tools.call({1: gym.spaces.Dict({})}), TypeError, "must be text, got 1"),  # pyright: ignore
+    ],
+)
+def test_bad_arguments_are_named(
+    build: Callable[[], Any], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        build()
+
+
+def test_seeds_of_all_parts_are_told() -> None:
+    assert len(spaces.messages.message().seed(3)) == 2
+    assert len(spaces.messages.chat().seed(3)) == 3
+    assert spaces.messages.chat().seed(3) == spaces.messages.chat().seed(3)
+    tools = {"a": gym.spaces.Dict({"q": spaces.text.text()}), "b": gym.spaces.Dict({})}
+    assert all(type(seed) is int for seed in spaces.tools.call(tools).seed(3))
+    assert all(type(seed) is int for seed in spaces.tools.call(tools).seed())
