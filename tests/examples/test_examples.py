@@ -1,0 +1,62 @@
+"""Each example runs, and what it prints is what it is there to show."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+
+RunExample = Callable[..., str]
+
+
+def test_single_turn(run_example: RunExample) -> None:
+    output = run_example("single_turn.py")
+    careful, hasty = output.split("hasty_policy", maxsplit=1)
+    assert careful.count("reward 1.00") == 3
+    assert "feedback" not in careful
+    assert hasty.count("reward 0.67") == 3
+    assert hasty.count("feedback: ") == 3
+    words = re.findall(r"seed \d: (\w+) -> (\w+)", careful)
+    assert all(answer == word[::-1] for word, answer in words)
+    assert words[0] != words[1]
+    assert "equal trajectories: True" in output
+
+
+def test_tool_calls(run_example: RunExample) -> None:
+    shopper, browser = run_example("tool_calls.py").split("browser")
+    assert "buy({}) -> error: no such call; the tools are ['price', 'submit']" in shopper
+    assert 'submit({"total": 180}) -> right' in shopper
+    assert "terminated with reward 0.9; messages in view: [1, 3, 5, 7, 9]" in shopper
+    assert browser.count('price({"item": "plum"}) -> 20') == 6
+    assert "truncated with reward 0.0" in browser
+
+
+def test_sync_env_async_rollouts(run_example: RunExample) -> None:
+    output = run_example("sync_env_async_rollouts.py")
+    assert "8 episodes, rewards [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]" in output
+    assert "met in every step: 8" in output
+    assert "threads that called any one environment: 1\n" in output
+    assert "environments left open: 0" in output
+
+
+def test_evaluation(run_example: RunExample) -> None:
+    capitals, gsm8k = run_example("evaluation.py").split("\n\n", 1)
+    assert "capitals: score 0.500 over 4 items" in capitals
+    assert "3 completed, 1 failed" in capitals
+    assert "Chad: failed, ConnectionError: the model server is gone" in capitals
+    assert "mean of brief: 1.000 over 3 items" in capitals
+    assert "gsm8k: score 0.667 over 3 items" in gsm8k
+
+
+@pytest.mark.usefixtures("model_packages")
+def test_model_judge(run_example: RunExample) -> None:
+    output = run_example("model_judge.py")
+    rows = re.findall(r"\((right|wrong)\): (\d) yes, (\d) no, (\d) unusable", output)
+    assert len(rows) == 6
+    counts = [(truth, int(yes), int(no), int(unusable)) for truth, yes, no, unusable in rows]
+    assert all(yes + no + unusable == 5 for _, yes, no, unusable in counts)
+    assert output.count("no verdict: ") == sum(unusable for *_, unusable in counts)
+    usable = sum(yes + no for _, yes, no, _ in counts)
+    true = sum(yes if truth == "right" else no for truth, yes, no, _ in counts)
+    assert f"{usable} of 30 verdicts usable, {true} of them true" in output
