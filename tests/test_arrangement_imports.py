@@ -35,6 +35,7 @@ class Import:
 
 DISTRIBUTIONS = sorted(path.parent.name for path in PACKAGES.glob("*/pyproject.toml"))
 WITH_CODE = [name for name in DISTRIBUTIONS if (PACKAGES / name / "src").is_dir()]
+INSTALLED = packages_distributions()  # reads the metadata of all that is installed, so once
 
 
 def declared(distribution: str) -> set[str]:
@@ -75,7 +76,7 @@ def owner(module: str) -> str | None:
         sibling = f"rolloutlib-{part}"
         return sibling if (PACKAGES / sibling / "src" / "rolloutlib" / part).is_dir() else CORE
     # A package of an extra need not be installed; its distribution is named like it.
-    return canonicalize_name(packages_distributions().get(top, [top])[0])
+    return canonicalize_name(INSTALLED.get(top, [top])[0])
 
 
 @pytest.mark.parametrize("distribution", WITH_CODE)
