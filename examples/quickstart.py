@@ -165,7 +165,7 @@ def main() -> None:
     for problem, record in zip(benchmark.items, result.records, strict=False):
         facts = record.score.metadata if record.score else {"extracted": record.error}
         got = facts["extracted"] or facts["status"]
-        console.print(f"  {problem.question[:49]}…  {facts.get('expected')} wanted, got {got}")
+        console.print(f"  {problem.question[:46]}…  {facts.get('expected')} wanted, got {got}")
     console.print(
         f"GSM8K {result.score:.3f} over {result.num_examples} problems: "
         f"{result.num_completed} completed, {result.num_truncated} cut off, "
