@@ -177,7 +177,7 @@ def table_of(groups: list[TrajectoryGroup[Sum, Chat, str]]) -> Table:
     """Lay out each group: its prompt, its different answers, their rewards and the mean."""
     parts = " and ".join(f"{part.id} (weight {part.weight})" for part in RUBRIC.criteria)
     table = Table(expand=True, box=box.SIMPLE_HEAD, caption_justify="left")
-    table.caption = f"The reward is the weighted mean of {parts}."
+    table.caption = f"Reward: mean of {parts}."
     table.add_column("prompt", no_wrap=True)
     table.add_column("answer", no_wrap=True, ratio=1)
     for column in ("times", "reward", "group mean"):
