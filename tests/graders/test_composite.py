@@ -249,7 +249,7 @@ def test_what_is_not_a_rubric_is_refused() -> None:
         ({"grader": {"a": 1}}, TypeError, "the grader of criterion 'a' must be callable, got 1"),
         ({"overrides": {"a": 1}}, TypeError, "the grader of criterion 'a' must be callable"),
         ({"aggregate": "mean"}, TypeError, "aggregate must be callable, got 'mean'"),
-        ({"concurrency": 0}, ValueError, "concurrency must be 1 or more, got 0"),
+        ({"concurrency": 0}, ValueError, "concurrency must be at least 1, got 0"),
         ({"concurrency": 1.5}, TypeError, "concurrency must be an integer"),
         ({"concurrency": True}, TypeError, "concurrency must be an integer"),
         ({"metadata": {"k": object()}}, ValueError, r"metadata\['k'\]"),

@@ -302,6 +302,59 @@ def test_cancelling_twice_closes_each_environment_once() -> None:
     assert log.opened == log.closed == 2
 
 
+def test_a_cancellation_that_nobody_asked_for_is_a_failure() -> None:
+    answers = 0
+
+    async def stray(observation: str) -> str:
+        nonlocal answers
+        answers += 1
+        if answers == 2:
+            raise asyncio.CancelledError
+        return "a"
+
+    class Straying(AsyncScriptedEnv):
+        async def close(self) -> None:
+            await super().close()
+            raise asyncio.CancelledError
+
+    async def main() -> None:
+        log = Log()
+        group = await arollout_group(
+            "item", lambda _: AsyncScriptedEnv(log=log), stray, num_rollouts=4, concurrency=2
+        )
+        assert accounted(group, 4)
+        assert log.opened == log.closed == 4
+        [error] = group.errors
+        assert (error.phase, error.error_type) == ("policy", "RuntimeError")
+        assert "its caller did not ask for" in error.error_message
+        group = await arollout_group("item", lambda _: Straying(), apolicy, num_rollouts=2)
+        assert ["close_error" in trajectory.metadata for trajectory in group.trajectories] == [
+            True
+        ] * 2
+
+    asyncio.run(main())
+
+
+async def test_a_limiter_may_get_its_tokens_later() -> None:
+    limiter = anyio.CapacityLimiter(1)
+    limiter.total_tokens = 0
+    groups: list[Any] = []
+
+    async def run() -> None:
+        groups.append(
+            await arollout_group(
+                "item", lambda _: AsyncScriptedEnv(), apolicy, num_rollouts=3, concurrency=limiter
+            )
+        )
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(run)
+        await anyio.wait_all_tasks_blocked()
+        assert groups == []
+        limiter.total_tokens = 2
+    assert accounted(groups[0], 3)
+
+
 async def test_no_more_are_open_than_the_limit_and_no_fewer_than_it_allows() -> None:
     for concurrency in (1, 3, 8, 20):
         log = Log()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import inspect
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
+import math
+from collections.abc import Awaitable, Callable, Generator
+from typing import Any, TypeVar, cast
 
 import anyio
 import anyio.to_thread
@@ -49,3 +52,62 @@ async def call(
     if inspect.isawaitable(result):
         return await result
     return result
+
+
+@contextlib.contextmanager
+def refuse_stray_cancellation(place: object) -> Generator[None]:
+    """Turn a cancellation that nobody asked for into an error.
+
+    In asyncio any code may raise `CancelledError`: by awaiting a task that was cancelled, say. Were
+    it let through, the task that runs the code would end without a trace.
+
+    Args:
+        place: Where it would come from, for the error message.
+
+    Raises:
+        RuntimeError: The code inside was cancelled, and its caller was not.
+    """
+    try:
+        yield
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is None or task.cancelling() or anyio.current_effective_deadline() == -math.inf:
+            raise
+        msg = f"{place} ended in a cancellation that its caller did not ask for"
+        raise RuntimeError(msg) from error
+
+
+def read_concurrency(
+    concurrency: int | anyio.CapacityLimiter, count: int
+) -> tuple[contextlib.AbstractAsyncContextManager[Any], int]:
+    """Return what a worker enters for each piece of work, and how many workers there should be.
+
+    Args:
+        concurrency: How many pieces may be worked on at once, or a limiter that says so, and that
+            may be shared.
+        count: How many pieces there are.
+
+    Raises:
+        TypeError: `concurrency` is neither an integer nor a limiter.
+        ValueError: It is less than 1.
+    """
+    if isinstance(concurrency, anyio.CapacityLimiter):
+        # A limiter may be without tokens now and get some later.
+        return concurrency, int(min(count, max(concurrency.total_tokens, 1)))
+    check_count("concurrency", concurrency)
+    return contextlib.nullcontext(), min(count, concurrency)
+
+
+def check_count(name: str, value: int) -> None:
+    """Refuse what is not a positive number of things.
+
+    Raises:
+        TypeError: The value is not an integer.
+        ValueError: It is less than 1.
+    """
+    if not isinstance(cast("object", value), int) or isinstance(value, bool):
+        msg = f"{name} must be an integer, got {value!r}"
+        raise TypeError(msg)
+    if value < 1:
+        msg = f"{name} must be at least 1, got {value!r}"
+        raise ValueError(msg)

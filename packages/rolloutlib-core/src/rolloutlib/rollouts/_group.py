@@ -10,8 +10,9 @@ from typing import Any, TypeAlias, cast
 import anyio
 import gymnasium as gym
 
+from rolloutlib._calls import read_concurrency, refuse_stray_cancellation
 from rolloutlib.envs import AsyncEnv, as_async
-from rolloutlib.rollouts._member import Member, OnError, Outcomes, check_count
+from rolloutlib.rollouts._member import Member, OnError, Outcomes
 from rolloutlib.rollouts._policies import ActionT, AsyncPolicy, ObservationT, Policy
 from rolloutlib.rollouts._rollout import arun_episode, run_episode
 from rolloutlib.rollouts._trajectories import ItemT, TrajectoryGroup, attach
@@ -150,7 +151,7 @@ async def arollout_group(
         on_error=on_error,
         snapshots=snapshots,
     )
-    limiter, workers = _read_concurrency(concurrency, num_rollouts)
+    limiter, workers = read_concurrency(concurrency, num_rollouts)
     indices = iter(range(num_rollouts))
     failures: list[BaseException] = []
 
@@ -215,8 +216,9 @@ async def _arun_member(
     inline: bool,
 ) -> None:
     try:
-        made = make_env(member.item)
-        environment = as_async(await made if inspect.isawaitable(made) else made, inline=inline)
+        with refuse_stray_cancellation("make_env"):
+            made = make_env(member.item)
+            environment = as_async(await made if inspect.isawaitable(made) else made, inline=inline)
         recorder = member.record(environment)
         try:
             trajectory = await arun_episode(environment, policy, recorder, options, inline=inline)
@@ -239,7 +241,8 @@ async def _arun_member(
 async def _close(environment: AsyncEnv[Any, Any]) -> None:
     """Close an environment, also for a caller who is being cancelled."""
     with anyio.move_on_after(CLOSE_SECONDS, shield=True) as scope:
-        await environment.close()
+        with refuse_stray_cancellation(environment):
+            await environment.close()
     if scope.cancelled_caught:
         msg = f"closing {environment} took longer than {CLOSE_SECONDS} s"
         raise TimeoutError(msg)
@@ -252,12 +255,3 @@ def _noting(error: BaseException, environment: object) -> Generator[None]:
         yield
     except Exception as close_error:  # whatever an environment raises
         error.add_note(f"closing {environment} failed too: {close_error!r}")
-
-
-def _read_concurrency(
-    concurrency: int | anyio.CapacityLimiter, num_rollouts: int
-) -> tuple[contextlib.AbstractAsyncContextManager[Any], int]:
-    if isinstance(concurrency, anyio.CapacityLimiter):
-        return concurrency, int(min(num_rollouts, concurrency.total_tokens))
-    check_count("concurrency", concurrency)
-    return contextlib.nullcontext(), min(num_rollouts, concurrency)

@@ -8,6 +8,7 @@ import secrets
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, Literal, TypeAlias, cast, get_args
 
+from rolloutlib._calls import check_count
 from rolloutlib._values import snapshot
 from rolloutlib.rollouts._identity import SEED_BITS, content_id, derive_seed
 from rolloutlib.rollouts._policies import ActionT, ObservationT
@@ -159,13 +160,3 @@ class Member(Generic[ItemT, ObservationT, ActionT]):
             exception, index=self._index, phase=phase, seed=self._seed
         )
         self._outcomes.fail(self._index, error, exception)
-
-
-def check_count(name: str, value: int) -> None:
-    """Refuse what is not a positive number of things."""
-    if not isinstance(cast("object", value), int) or isinstance(value, bool):
-        msg = f"{name} must be an integer, got {value!r}"
-        raise TypeError(msg)
-    if value < 1:
-        msg = f"{name} must be at least 1, got {value!r}"
-        raise ValueError(msg)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import gymnasium as gym
 
+from rolloutlib.spaces._arguments import checked_lengths, checked_space, length_problem
 from rolloutlib.spaces._pydantic import StructuredSpace
 from rolloutlib.spaces._structure import message_problem
-from rolloutlib.spaces.text import TextSpace, checked_lengths, length_problem
+from rolloutlib.spaces.text import TextSpace
 from rolloutlib.types import Chat, Message, Role
 
-__all__ = ["DEFAULT_ROLES", "ChatSpace", "MessageSpace", "chat", "message"]
+__all__ = ["ChatSpace", "DEFAULT_ROLES", "MessageSpace", "chat", "message"]
 
 DEFAULT_ROLES: tuple[Role, ...] = ("system", "user", "assistant", "tool")
 """The roles of chat models."""
@@ -159,16 +160,3 @@ def chat(
         sample_max_length=sample_max_length,
         seed=seed,
     )
-
-
-SpaceT = TypeVar("SpaceT", bound=gym.Space[Any])
-
-
-def checked_space(name: str, space: SpaceT | None, default: type[SpaceT]) -> SpaceT:
-    """Return a space, or one made by default, and refuse what is none."""
-    if space is None:
-        return default()
-    if not isinstance(cast("object", space), gym.Space):
-        msg = f"{name} must be a Space, got {space!r}"
-        raise TypeError(msg)
-    return space

@@ -153,7 +153,9 @@ def _from_json(space: gym.Space[Any], value: Any) -> Any:
     if isinstance(space, gym.spaces.Dict):
         return {key: _from_json(part, value[key]) for key, part in _parts(cast("object", space))}
     if isinstance(space, gym.spaces.Tuple):
-        return tuple([_from_json(part, value[index]) for index, part in _parts(cast("object", space))])
+        return tuple(
+            [_from_json(part, value[index]) for index, part in _parts(cast("object", space))]
+        )
     return space.from_jsonable([value])[0]
 
 

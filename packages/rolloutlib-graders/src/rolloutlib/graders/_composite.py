@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar, cast
 
 import anyio
 import anyio.lowlevel
 
-from rolloutlib._calls import call
+from rolloutlib._calls import call, read_concurrency
 from rolloutlib._values import to_float
 from rolloutlib.graders._aggregators import Aggregator, check_aggregation, weighted_mean
 from rolloutlib.graders._awaitables import at_once
@@ -72,7 +71,8 @@ class CompositeGrader(Generic[InputT]):
         if self._default is not None:
             _check_callable(self._default, "grader, unless it is a mapping,")
         _check_callable(aggregate, "aggregate")
-        _check_concurrency(concurrency)
+        if concurrency is not None:
+            read_concurrency(concurrency, 1)  # refuses what is no bound
         self._aggregate = aggregate
         self._metadata = plain_metadata(metadata or {})
         self._concurrency = concurrency
@@ -132,7 +132,9 @@ class CompositeGrader(Generic[InputT]):
             BaseException: What a grader or the aggregation raises, of several errors the first.
         """
         plan = self._plan(rubric)
-        limiter, num_workers = _read_concurrency(self._concurrency, len(plan.parts))
+        limiter, num_workers = read_concurrency(
+            self._concurrency or len(plan.parts), len(plan.parts)
+        )
         remaining = iter(plan.parts)
         scores: dict[str, Score] = {}
         failures: list[tuple[BaseException, Criterion]] = []
@@ -247,27 +249,6 @@ def _first(failures: list[tuple[BaseException, Criterion]], rubric: Rubric) -> B
 
 def _note(error: BaseException, criterion: Criterion, rubric: Rubric) -> None:
     error.add_note(f"while grading criterion {criterion.id!r} of {rubric_label(rubric)}")
-
-
-def _read_concurrency(
-    concurrency: int | anyio.CapacityLimiter | None, num_parts: int
-) -> tuple[contextlib.AbstractAsyncContextManager[Any], int]:
-    if isinstance(concurrency, anyio.CapacityLimiter):
-        return concurrency, max(1, int(min(num_parts, concurrency.total_tokens)))
-    return contextlib.nullcontext(), num_parts if concurrency is None else min(
-        num_parts, concurrency
-    )
-
-
-def _check_concurrency(concurrency: object) -> None:
-    if concurrency is None or isinstance(concurrency, anyio.CapacityLimiter):
-        return
-    if not isinstance(concurrency, int) or isinstance(concurrency, bool):
-        msg = f"concurrency must be an integer, a CapacityLimiter or None, got {concurrency!r}"
-        raise TypeError(msg)
-    if concurrency < 1:
-        msg = f"concurrency must be 1 or more, got {concurrency!r}"
-        raise ValueError(msg)
 
 
 def _check_callable(value: object, name: str) -> None:
