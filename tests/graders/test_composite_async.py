@@ -120,6 +120,51 @@ async def test_a_synchronous_function_may_return_an_awaitable() -> None:
     assert (await grader.ascore("x", RUBRIC)).value == 0.5
 
 
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_a_grader_may_return_a_future_of_asyncio(anyio_backend: str) -> None:
+    loop = asyncio.get_running_loop()
+    ready: asyncio.Future[float] = loop.create_future()
+    loop.call_soon(ready.set_result, 0.5)
+
+    async def later() -> float:
+        await asyncio.sleep(0)
+        return 0.5
+
+    def give(input: object, criterion: Criterion) -> asyncio.Future[float]:
+        return ready
+
+    def submit(input: object, criterion: Criterion) -> asyncio.Future[float]:
+        return asyncio.wrap_future(asyncio.run_coroutine_threadsafe(later(), loop), loop=loop)
+
+    def start(input: object, criterion: Criterion) -> asyncio.Future[float]:
+        return asyncio.ensure_future(later())
+
+    for grader in (
+        CompositeGrader(give),
+        CompositeGrader(submit),
+        CompositeGrader(start, inline=True),
+    ):
+        assert (await grader.ascore("x", RUBRIC)).value == 0.5
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_a_deadline_of_asyncio_wins_over_graders_that_fail_as_they_are_cancelled(
+    anyio_backend: str,
+) -> None:
+    async def stubborn(input: object, criterion: Criterion) -> float:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            raise TroubleError from None
+        return 1.0
+
+    others = asyncio.all_tasks()
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.01):
+            await CompositeGrader(stubborn).ascore("x", RUBRIC)
+    assert asyncio.all_tasks() == others
+
+
 async def test_a_grader_with_a_method_ascore_is_asked_through_it() -> None:
     class Twin:
         def __call__(self, input: str, criterion: Criterion) -> float:

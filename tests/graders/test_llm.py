@@ -169,9 +169,12 @@ async def test_a_judge_grades_a_criterion_of_a_composite(model: Any) -> None:
     assert await grader.ascore("0.5", RUBRIC) == Score(0.5, {"a": 0.5}, NAMES)
 
 
-def test_score_of_a_composite_refuses_an_asynchronous_judge() -> None:
+@pytest.mark.parametrize("asynchronous", [asample, lambda prompt: asample(prompt)])  # noqa: PLW0108
+def test_score_of_a_composite_refuses_an_asynchronous_judge_and_leaves_no_coroutine_behind(
+    asynchronous: Any,
+) -> None:
     with pytest.raises(TypeError, match="criterion 'a' has to be awaited: use ascore"):
-        CompositeGrader(make_judge(sample=asample)).score("0.5", RUBRIC)
+        CompositeGrader(make_judge(sample=asynchronous)).score("0.5", RUBRIC)
 
 
 class Guess(AsyncSingleTurnEnv[str, str]):

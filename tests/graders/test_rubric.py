@@ -192,6 +192,21 @@ def test_the_fingerprint_depends_on_every_field_that_graders_read(change: dict[s
     assert rubric.model_copy(update=change).fingerprint == make_rubric(**change).fingerprint
 
 
+def test_the_fingerprint_depends_on_the_fields_that_a_subclass_adds() -> None:
+    class Scaled(Criterion):
+        scale: int
+
+    one, two, plain = (
+        Rubric(criteria=(criterion,)).fingerprint
+        for criterion in (
+            Scaled(id="a", description="d", scale=1),
+            Scaled(id="a", description="d", scale=2),
+            Criterion(id="a", description="d"),
+        )
+    )
+    assert len({one, two, plain}) == 3
+
+
 def test_the_fingerprint_does_not_depend_on_the_name_or_on_the_spelling_of_the_content() -> None:
     fingerprint = make_rubric(metadata={"a": 1, "b": (2,)}).fingerprint
     assert make_rubric(metadata={"b": [2], "a": 1}, id="R").fingerprint == fingerprint

@@ -4,10 +4,32 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Generator
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
-OutputT = TypeVar("OutputT")
+OutputT = TypeVar("OutputT", covariant=True)
+
+
+class Later(Awaitable[OutputT]):
+    """A coroutine that begins when it is awaited, and until then can be closed with its source.
+
+    A plain coroutine, closed before it begins, would leave the source open.
+
+    Args:
+        source: The awaitable that the function awaits.
+        function: Makes the coroutine.
+    """
+
+    def __init__(self, source: object, function: Callable[[], Awaitable[OutputT]]) -> None:
+        self._source = source
+        self._function = function
+
+    def __await__(self) -> Generator[Any, Any, OutputT]:
+        return self._function().__await__()
+
+    def close(self) -> None:
+        """Close the source: nobody will await it, and Python would warn of that."""
+        _close(self._source)
 
 
 def at_once(result: T | Awaitable[T], name: str) -> T:
@@ -27,13 +49,6 @@ def at_once(result: T | Awaitable[T], name: str) -> T:
     raise TypeError(msg)
 
 
-class Later(Awaitable[OutputT], Generic[T, OutputT]):
-    """An awaitable of what a function makes of another awaitable's result.
-
-    Unlike a coroutine that has not begun, it can be closed together with what it would await.
-
-    Args:
-        awaitable: Gives the result.
-        convert: Takes the result; may fail as it likes.
-        guard: Awaits the first for the second, so that errors can be told apart.
-    """
+def _close(awaitable: object) -> None:
+    if inspect.iscoroutine(awaitable) or isinstance(awaitable, Later):
+        awaitable.close()

@@ -40,9 +40,12 @@ class CompositeGrader(Generic[InputT]):
         aggregate: Makes the value of the composite score from the rubric and the criteria's scores.
         metadata: Goes into the metadata of each composite score, a copy of it.
         concurrency: How many criteria each call of `ascore` grades at once; None means all. A
-            `CapacityLimiter` may be shared with other calls and graders, and bounds them together.
+            `CapacityLimiter` may be shared with other calls and graders, and bounds them together;
+            not with a composite that grades a criterion of this one, which would wait for ever.
         inline: In `ascore`, call synchronous graders on the event loop, for those that never block.
             By default each runs on a worker thread, so that they must bear to run at the same time.
+            No event loop runs there: a grader that starts a task and returns it has to be a coroutine
+            function, or inline.
 
     Raises:
         TypeError: A grader or the aggregation is not callable, or `concurrency` is no number.

@@ -9,7 +9,7 @@ from typing import Any, Generic, cast
 from typing_extensions import TypeVar
 
 from rolloutlib._calls import call, is_async
-from rolloutlib.graders._awaitables import at_once
+from rolloutlib.graders._awaitables import Later, at_once
 from rolloutlib.graders._rubric import plain_metadata, rubric_names
 from rolloutlib.scores import Score, ScoreValue
 
@@ -36,7 +36,8 @@ class LLMGrader(Generic[InputT, RubricT, PromptT, ResponseT]):
         metadata: Goes into the metadata of each score, a copy of it; what `parse` puts there comes
             first.
         inline: In `ascore`, call a synchronous `sample` on the event loop, if it never blocks. By
-            default it runs on a worker thread.
+            default it runs on a worker thread, where no event loop runs: one that starts a task has
+            to be a coroutine function, or inline.
 
     Raises:
         TypeError: A part is not callable.
@@ -73,7 +74,8 @@ class LLMGrader(Generic[InputT, RubricT, PromptT, ResponseT]):
         with _noting("sampling the model's reply"):
             response = self._sample(prompt)
         if isinstance(response, Awaitable):
-            return self._score_later(cast("Awaitable[ResponseT]", response), rubric)
+            awaitable = cast("Awaitable[ResponseT]", response)
+            return Later(awaitable, lambda: self._score_later(awaitable, rubric))
         return self._read(response, rubric)
 
     def score(self, input: InputT, rubric: RubricT, /) -> Score:

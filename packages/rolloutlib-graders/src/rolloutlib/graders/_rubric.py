@@ -147,7 +147,8 @@ class Rubric(BaseModel):
 
     @cached_property
     def _digest(self) -> str:
-        content = self.model_dump(mode="json", exclude={"id"})
+        # As any: what a subclass of Criterion adds counts too.
+        content = self.model_dump(mode="json", exclude={"id"}, serialize_as_any=True)
         form = json.dumps(content, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(form.encode()).hexdigest()
 
