@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import threading
 from collections.abc import Callable
@@ -284,6 +285,16 @@ async def test_every_kind_of_policy_is_called_and_awaited(
 ) -> None:
     expected = rollout(ScriptedEnv(), policy, seed=1)
     assert await arollout(AsyncScriptedEnv(), way, seed=1, inline=inline) == expected
+
+
+def test_a_policy_that_needs_the_event_loop_is_told_how_to_get_it() -> None:
+    def schedule(observation: str) -> asyncio.Task[PolicyOutput[str]]:
+        return asyncio.get_running_loop().create_task(apolicy(observation))
+
+    with pytest.raises(RuntimeError, match="no running event loop") as caught:
+        asyncio.run(arollout(AsyncScriptedEnv(), schedule))
+    assert "or pass inline=True" in caught.value.__notes__[0]
+    asyncio.run(arollout(AsyncScriptedEnv(), schedule, inline=True))
 
 
 async def test_a_blocking_policy_does_not_hold_up_the_event_loop() -> None:

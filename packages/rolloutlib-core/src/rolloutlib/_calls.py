@@ -45,10 +45,18 @@ async def call(
     if inline or is_async(function):
         result = function(*args)
     else:
-        # In a list, since trio refuses a coroutine as the result of a thread.
-        [result] = await anyio.to_thread.run_sync(
-            lambda: [function(*args)], abandon_on_cancel=True, limiter=anyio.CapacityLimiter(1)
-        )
+        try:
+            # In a list, since trio refuses a coroutine as the result of a thread.
+            [result] = await anyio.to_thread.run_sync(
+                lambda: [function(*args)], abandon_on_cancel=True, limiter=anyio.CapacityLimiter(1)
+            )
+        except RuntimeError as error:
+            if "event loop" in str(error):
+                error.add_note(
+                    f"{function!r} was called on a worker thread, since it is not a coroutine "
+                    "function: make it one, or pass inline=True"
+                )
+            raise
     if inspect.isawaitable(result):
         return await result
     return result
