@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
 import gymnasium as gym
@@ -10,7 +12,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
+from pydantic.errors import PydanticUserError
 
 from rolloutlib import spaces
 from rolloutlib.spaces import _pydantic
@@ -19,12 +22,13 @@ USER = {"role": "user", "content": "hello"}
 CALL = {"name": "search", "arguments": {"q": "x"}}
 
 
-@given(st.text(st.characters(codec=None)))
-def test_every_string_is_text(value: str) -> None:
+@given(st.text())
+def test_every_text_is_a_member(value: str) -> None:
     assert value in spaces.TextSpace()
     assert value in spaces.TextSpace(min_length=len(value), max_length=len(value))
     assert value not in spaces.TextSpace(min_length=len(value) + 1)
     assert value + "x" not in spaces.TextSpace(max_length=len(value))
+    assert value + "\ud800" not in spaces.TextSpace()
 
 
 def test_samples_of_text_keep_to_the_alphabet() -> None:
@@ -47,12 +51,13 @@ def test_samples_of_text_keep_to_the_alphabet() -> None:
         [np.int64(3), np.int32(5)],
         np.array([3, 52]),
         np.array([3], np.uint8),
-        np.array([]),
+        np.array([], np.int32),
+        np.array([3, 52]).astype(">i4"),
     ],
 )
 def test_sequences_of_ids(ids: Any) -> None:
     for stack in (False, True):
-        assert ids in spaces.tokens.sequence(50, start=3, stack=stack)
+        assert spaces.tokens.sequence(50, start=3, stack=stack).contains(ids) is True
 
 
 @pytest.mark.parametrize(
@@ -73,13 +78,24 @@ def test_sequences_of_ids(ids: Any) -> None:
         np.array([53]),
         np.array([3.0]),
         np.array([True]),
+        np.array([]),
+        np.array([3], object),
         np.array([[3]]),
         np.array(3),
     ],
 )
 def test_no_sequences_of_ids(ids: Any) -> None:
     for stack in (False, True):
-        assert ids not in spaces.tokens.sequence(50, start=3, stack=stack)
+        assert spaces.tokens.sequence(50, start=3, stack=stack).contains(ids) is False
+
+
+def test_single_ids() -> None:
+    space = spaces.tokens.id(50, start=3)
+    assert isinstance(space, gym.spaces.Discrete)
+    for token in (3, 52, np.int32(5), np.array(5)):
+        assert token in space
+    for wrong in (2, 53, True, 3.0, "3", None, [3], 10**400):
+        assert wrong not in space
 
 
 @pytest.mark.parametrize(
@@ -89,7 +105,7 @@ def test_no_sequences_of_ids(ids: Any) -> None:
         {"role": "tool", "content": "x", "tool_call_id": "1", "name": "search"},
         {"role": "assistant", "content": "", "tool_calls": [CALL, {**CALL, "id": "1"}]},
         {"role": "user", "content": []},
-        {"role": "user", "content": "\ud800 \u2028"},
+        {"role": "user", "content": "\u2028 \U0001f600"},
         {
             "role": "user",
             "content": [
@@ -112,6 +128,8 @@ def test_messages(message: Any) -> None:
     [
         ("hello", "a message is a dictionary, got 'hello'"),
         ({"content": "x"}, "there is no role None"),
+        ({"role": [], "content": 5}, r"there is no role \[\]"),
+        ({"role": "user", "content": "\ud800"}, "the content may not be"),
         ({"role": "bot", "content": "x"}, "there is no role 'bot'"),
         ({"role": "user"}, "the content may not be None"),
         ({"role": "user", "content": None}, "the content may not be None"),
@@ -167,9 +185,69 @@ def test_chats_have_a_length() -> None:
     assert (USER,) not in space
     with pytest.raises(ValueError, match="expected at most 2 messages, got 3"):
         space.validate([USER] * 3)
+    with pytest.raises(ValueError, match="looking at it raises TypeError"):
+        space.validate([{"role": [], "content": "x"}])
     bots = spaces.ChatSpace(spaces.MessageSpace(roles=("bot",)))
     assert [{"role": "bot", "content": ""}] in bots
     assert [USER] not in bots
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        spaces.messages.message(content_space=spaces.text.text(min_length=2, max_length=3)),
+        spaces.messages.message(content_space=gym.spaces.Text(3, min_length=2)),
+    ],
+)
+def test_a_chat_agrees_with_its_message_space(messages: spaces.MessageSpace) -> None:
+    for content in ("", "a", "ab", "abc", "abcd", "\xe4b", "ab\ud800", [], 5, None):
+        for role in ("user", "tool", "bot", None):
+            message = {"role": role, "content": content}
+            assert ([message] in spaces.ChatSpace(messages)) == (message in messages)
+
+
+def test_a_message_space_of_a_subclass_has_its_say() -> None:
+    class Polite(spaces.MessageSpace):
+        def contains(self, x: object) -> bool:
+            return super().contains(x) and "please" in str(x)
+
+    space = spaces.ChatSpace(Polite())
+    assert [{"role": "user", "content": "please"}] in space
+    assert [USER] not in space
+    with pytest.raises(ValueError, match="message 0: not in Polite"):
+        space.validate([USER])
+
+
+class Search(BaseModel):
+    query: str
+    limit: int = 10
+
+
+def draw_search(generator: np.random.Generator) -> Search:
+    return Search(query="q" * int(generator.integers(1, 5)))
+
+
+def test_a_model_describes_arguments() -> None:
+    space = spaces.tools.call({"search": spaces.PydanticSpace(Search, sampler=draw_search)})
+    calls: list[Any] = [
+        {"name": "search", "arguments": {"query": "x"}},
+        {"name": "search", "arguments": {"query": "x", "limit": 3}},
+    ]
+    assert all(call in space for call in calls)
+    assert space.from_jsonable(json.loads(json.dumps(space.to_jsonable(calls)))) == calls
+    assert {"name": "search", "arguments": {"limit": 3}} not in space
+    sample = space.sample()
+    assert sample in space
+    assert list(sample["arguments"]) == ["query"]
+
+
+def test_arguments_that_are_no_dictionaries_are_refused() -> None:
+    for schema in (spaces.text.text(), gym.spaces.Discrete(3), gym.spaces.Box(0, 1)):
+        with pytest.raises(TypeError, match=r"tool 'a' must be described by a Space of dict"):
+            spaces.tools.call({"a": schema})
+    numbers = spaces.tools.call({"a": spaces.PydanticSpace(int, sampler=lambda _: 3)})
+    with pytest.raises(TypeError, match="the arguments of tool 'a' must be a dictionary, got 3"):
+        numbers.sample()
 
 
 def test_tool_calls() -> None:
@@ -216,8 +294,27 @@ def test_pydantic_is_strict() -> None:
         NotImplementedError, match=r"no sampler: pass sampler= to draw values of dict"
     ):
         space.sample()
+    liar = spaces.PydanticSpace[Any](int, sampler=lambda _: "x")
+    with pytest.raises(ValueError, match=r"the sampler of PydanticSpace\(int\) drew 'x'"):
+        liar.sample()
     with pytest.raises(NotImplementedError, match="cannot be sampled with a mask"):
         spaces.TextSpace().sample(mask=1)
+
+
+class Timed(BaseModel):
+    when: datetime = Field(alias="at")
+    pair: tuple[int, float]
+    raw: bytes = b"x"
+
+
+@given(st.datetimes(), st.integers(), st.floats(allow_nan=False), st.text())
+def test_json_holds_what_pydantic_describes(
+    when: datetime, first: int, second: float, raw: str
+) -> None:
+    space = spaces.PydanticSpace(Timed)
+    value = Timed(at=when, pair=(first, second), raw=raw.encode())
+    form = json.loads(json.dumps(space.to_jsonable([value])))
+    assert space.from_jsonable(form) == [value]
 
 
 def test_a_validator_is_built_once_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -234,6 +331,11 @@ def test_a_validator_is_built_once_a_process(monkeypatch: pytest.MonkeyPatch) ->
     assert built == [frozenset[int] | int]
 
 
+def wrong(value: object) -> Any:
+    """An argument that a type checker would refuse."""
+    return value
+
+
 @pytest.mark.parametrize(
     ("build", "error", "message"),
     [
@@ -241,21 +343,51 @@ def test_a_validator_is_built_once_a_process(monkeypatch: pytest.MonkeyPatch) ->
         (lambda: spaces.text.text(max_length=-1), ValueError, "max_length .* got -1"),
         (lambda: spaces.text.text(min_length=3, max_length=2), ValueError, "got 2 and 3"),
         (lambda: spaces.text.text(min_length=3, sample_max_length=2), ValueError, "got 2 and 3"),
-        (lambda: spaces.text.text(max_length=2.5), TypeError, "max_length .* got 2.5"),  # pyright: ignore
+        (lambda: spaces.text.text(max_length=wrong(2.5)), TypeError, "max_length .* got 2.5"),
         (lambda: spaces.text.text(sample_alphabet=""), ValueError, "sample_alphabet .* got ''"),
+        (
+            lambda: spaces.text.text(sample_alphabet=wrong({"a"})),
+            TypeError,
+            "alphabet .* got {'a'}",
+        ),
+        (lambda: spaces.PydanticSpace(object()), PydanticUserError, "Unable to generate"),
+        (
+            lambda: spaces.PydanticSpace(int, sampler=wrong(3)),
+            TypeError,
+            "sampler must be .* got 3",
+        ),
         (lambda: spaces.messages.message(roles=()), ValueError, r"roles .* got \(\)"),
         (lambda: spaces.messages.message(roles="user"), TypeError, "roles .* got 'user'"),
-        (lambda: spaces.messages.message(roles=(1,)), TypeError, r"roles .* got \(1,\)"),  # pyright: ignore
-        (lambda: spaces.messages.message(content_space=5), TypeError, "content_space .* got 5"),  # pyright: ignore
-        (lambda: spaces.messages.chat(5), TypeError, "message_space .* got 5"),  # pyright: ignore
+        (lambda: spaces.messages.message(roles=(wrong(1),)), TypeError, r"roles .* got \(1,\)"),
+        (lambda: spaces.messages.message(content_space=wrong(5)), TypeError, "content_space .* 5"),
+        (lambda: spaces.messages.chat(wrong(5)), TypeError, "message_space .* got 5"),
+        (lambda: spaces.messages.chat(wrong(spaces.TextSpace())), TypeError, "be a MessageSpace"),
         (lambda: spaces.messages.chat(min_length=2, max_length=1), ValueError, "got 1 and 2"),
         (lambda: spaces.tokens.id(0), ValueError, "vocab_size must be positive, got 0"),
         (lambda: spaces.tokens.sequence(-1), ValueError, "vocab_size must be positive, got -1"),
-        (lambda: spaces.tokens.sequence(1.5), TypeError, "vocab_size must be an integer, got 1.5"),  # pyright: ignore
+        (
+            lambda: spaces.tokens.sequence(wrong(1.5)),
+            TypeError,
+            "vocab_size must be an integer, got 1.5",
+        ),
         (lambda: spaces.tokens.id(True), TypeError, "vocab_size must be an integer, got True"),
         (lambda: spaces.tools.call({}), ValueError, "tools must have at least one tool"),
-        (lambda: spaces.tools.call({"a": 5}), TypeError, "tool 'a' must be described by a Space"),  # pyright: ignore
-        (lambda: spaces.tools.call({1: gym.spaces.Dict({})}), TypeError, "must be text, got 1"),  # pyright: ignore
+        (
+            lambda: spaces.tools.call({"a": wrong(5)}),
+            TypeError,
+            "tool 'a' must be described by a Space",
+        ),
+        (
+            lambda: spaces.tokens.id(5, start=wrong(0.5)),
+            TypeError,
+            "start must be an integer, got 0.5",
+        ),
+        (lambda: spaces.tools.call({"": gym.spaces.Dict({})}), ValueError, "must not be empty"),
+        (
+            lambda: spaces.tools.call({wrong(1): gym.spaces.Dict({})}),
+            TypeError,
+            "must be text, got 1",
+        ),
     ],
 )
 def test_bad_arguments_are_named(

@@ -3,53 +3,35 @@
 from __future__ import annotations
 
 import operator
-from typing import Any, TypeVar, cast
+from typing import TypeVar
 
-import gymnasium as gym
-
-SpaceT = TypeVar("SpaceT", bound=gym.Space[Any])
+T = TypeVar("T")
 
 
-def checked_space(name: str, space: SpaceT | None, default: type[SpaceT]) -> SpaceT:
-    """Return a space, or one made by default, and refuse what is none."""
-    if space is None:
-        return default()
-    if not isinstance(cast("object", space), gym.Space):
-        msg = f"{name} must be a Space, got {space!r}"
+def checked_kind(name: str, value: T, kind: type[T]) -> T:
+    """Return a value that is of a class, and refuse any other."""
+    if not isinstance(value, kind):
+        msg = f"{name} must be a {kind.__name__}, got {value!r}"
         raise TypeError(msg)
-    return space
+    return value
 
 
 def checked_lengths(
     min_length: int, max_length: int | None, sample_max_length: int, *, default: int
 ) -> tuple[int, int | None, int]:
     """Check the bounds of a length, and fit the samples' bound, if it is the default, to them."""
-    lengths = {"min_length": min_length, "max_length": max_length}
-    for name, length in {**lengths, "sample_max_length": sample_max_length}.items():
-        if length is None:
-            continue
-        try:
-            operator.index(length)
-        except TypeError:
-            msg = f"{name} must be an integer, got {length!r}"
-            raise TypeError(msg) from None
-        if length < 0:
-            msg = f"{name} must not be negative, got {length!r}"
-            raise ValueError(msg)
-    if max_length is not None and max_length < min_length:
-        msg = f"max_length must be at least min_length, got {max_length!r} and {min_length!r}"
+    least = _length("min_length", min_length)
+    greatest = None if max_length is None else _length("max_length", max_length)
+    sampled = _length("sample_max_length", sample_max_length)
+    if greatest is not None and greatest < least:
+        msg = f"max_length must be at least min_length, got {greatest} and {least}"
         raise ValueError(msg)
-    if sample_max_length < min_length:
-        if sample_max_length != default:
-            msg = (
-                "sample_max_length must be at least min_length, "
-                f"got {sample_max_length!r} and {min_length!r}"
-            )
+    if sampled < least:
+        if sampled != default:
+            msg = f"sample_max_length must be at least min_length, got {sampled} and {least}"
             raise ValueError(msg)
-        sample_max_length = min_length
-    if max_length is not None:
-        sample_max_length = min(sample_max_length, max_length)
-    return min_length, max_length, sample_max_length
+        sampled = least
+    return least, greatest, sampled if greatest is None else min(sampled, greatest)
 
 
 def length_problem(length: int, min_length: int, max_length: int | None, things: str) -> str | None:
@@ -59,3 +41,15 @@ def length_problem(length: int, min_length: int, max_length: int | None, things:
     if max_length is not None and length > max_length:
         return f"expected at most {max_length} {things}, got {length}"
     return None
+
+
+def _length(name: str, value: int) -> int:
+    try:
+        length = operator.index(value)
+    except TypeError:
+        msg = f"{name} must be an integer, got {value!r}"
+        raise TypeError(msg) from None
+    if length < 0:
+        msg = f"{name} must not be negative, got {length}"
+        raise ValueError(msg)
+    return length

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 import functools
 import json
-from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic, TypeAlias, TypeVar, cast, overload
 
@@ -13,7 +11,7 @@ import gymnasium as gym
 import numpy as np
 from pydantic import TypeAdapter
 
-__all__ = ["PydanticSpace"]
+from rolloutlib.spaces._seeding import state_with_stream
 
 T = TypeVar("T")
 
@@ -24,10 +22,19 @@ Sampler: TypeAlias = Callable[[np.random.Generator], T]
 class PydanticSpace(gym.Space[T], Generic[T]):
     """The values that an annotation describes, by pydantic's strict validation.
 
+    Strict means that nothing is converted: "1" is no `int`, a list no `tuple`. As pydantic has it,
+    a dictionary of a model's fields counts as the model.
+
+    Two spaces are equal if their annotations are.
+
     Args:
         annotation: A type, or anything else that `pydantic.TypeAdapter` takes.
         sampler: Draws a member; without one the space cannot be sampled.
         seed: Seeds the generator that the sampler is given.
+
+    Raises:
+        pydantic.errors.PydanticUserError: Pydantic cannot validate the annotation.
+        TypeError: The sampler cannot be called.
     """
 
     @overload
@@ -53,9 +60,18 @@ class PydanticSpace(gym.Space[T], Generic[T]):
         sampler: Sampler[T] | None = None,
         seed: int | None = None,
     ) -> None:
+        if sampler is not None and not callable(sampler):
+            msg = f"sampler must be a function of a numpy.random.Generator, got {sampler!r}"
+            raise TypeError(msg)
         self.annotation = annotation
         self.sampler = sampler
+        self._prepare()
         super().__init__(seed=seed)
+
+    @functools.cached_property
+    def adapter(self) -> TypeAdapter[T]:
+        """Pydantic's validator of the annotation, built once a process."""
+        return _adapter(self.annotation)
 
     @property
     def is_np_flattenable(self) -> bool:
@@ -63,12 +79,12 @@ class PydanticSpace(gym.Space[T], Generic[T]):
         return False
 
     def validate(self, value: object) -> T:
-        """Return a member of the space as it is.
+        """Return a member as pydantic reads it: a dictionary of a model's fields as the model.
 
         Raises:
             pydantic.ValidationError: The value is no member; the error, a `ValueError`, says why.
         """
-        return _adapter(self.annotation).validate_python(value, strict=True)
+        return self.adapter.validate_python(value, strict=True)
 
     def contains(self, x: object) -> bool:
         """Tell whether a value is a member; of no value whatever does this raise."""
@@ -83,17 +99,21 @@ class PydanticSpace(gym.Space[T], Generic[T]):
 
         Raises:
             NotImplementedError: The space has no sampler, or a mask or probability is given.
+            ValueError: What the sampler draws is no member.
         """
-        self._refuse_masks(mask, probability)
-        if self.sampler is None:
-            msg = f"{self} has no sampler: pass sampler= to draw values of {self.annotation!r}"
+        if mask is not None or probability is not None:
+            msg = f"{self} cannot be sampled with a mask or with probabilities"
             raise NotImplementedError(msg)
-        return self.sampler(self.np_random)
+        return self._draw()
 
     def to_jsonable(self, sample_n: Iterable[T]) -> list[Any]:
         """Return members as JSON can hold them."""
-        adapter = _adapter(self.annotation)
-        return [adapter.dump_python(sample, mode="json") for sample in sample_n]
+        return [
+            self.adapter.dump_python(
+                self.validate(sample), mode="json", by_alias=True, round_trip=True
+            )
+            for sample in sample_n
+        ]
 
     def from_jsonable(self, sample_n: Sequence[Any]) -> list[T]:
         """Return the members that `to_jsonable` was given.
@@ -101,100 +121,43 @@ class PydanticSpace(gym.Space[T], Generic[T]):
         Raises:
             pydantic.ValidationError: What was read is no member.
         """
-        adapter = _adapter(self.annotation)
-        return [adapter.validate_json(json.dumps(sample), strict=True) for sample in sample_n]
+        return [self.adapter.validate_json(json.dumps(sample), strict=True) for sample in sample_n]
 
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other):
-            return False
-        return self._parts() == cast("PydanticSpace[T]", other)._parts()
+            return NotImplemented
+        return self._settings() == cast("PydanticSpace[T]", other)._settings()
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = state_with_stream(self)
+        state.pop("adapter", None)
+        return state
 
     def __repr__(self) -> str:
         name = getattr(self.annotation, "__name__", None) or repr(self.annotation)
         return f"{type(self).__name__}({name})"
 
-    def _parts(self) -> tuple[Any, ...]:
-        """What makes two spaces of one class equal."""
-        return (self.annotation, self.sampler)
+    def _prepare(self) -> None:
+        """Find what is wrong with the annotation now, not when the first value is looked at."""
+        _ = self.adapter
 
-    def _refuse_masks(self, mask: object, probability: object) -> None:
-        if mask is not None or probability is not None:
-            msg = f"{self} cannot be sampled with a mask or with probabilities"
-            raise NotImplementedError(msg)
-
-
-class StructuredSpace(PydanticSpace[T], Generic[T]):
-    """A space that looks at its members itself, where pydantic would be slow or too narrow.
-
-    Members are made of what JSON has; subclasses say what is wrong with a value, and draw members.
-    """
-
-    @abstractmethod
-    def _problem(self, value: Any) -> str | None:
-        """Say why a value is no member, or return None for a member; may raise instead."""
-
-    @abstractmethod
     def _draw(self) -> T:
-        """Draw a member."""
-
-    def validate(self, value: object) -> T:
-        """Return a member of the space as it is.
-
-        Raises:
-            ValueError: The value is no member; the error says why.
-        """
-        problem = self._problem(value)
-        if problem is not None:
-            msg = f"not in {self}: {problem}"
-            raise ValueError(msg)
-        return cast("T", value)
-
-    def contains(self, x: object) -> bool:
-        """Tell whether a value is a member; of no value whatever does this raise."""
+        if self.sampler is None:
+            msg = f"{self} has no sampler: pass sampler= to draw values of {self.annotation!r}"
+            raise NotImplementedError(msg)
+        value = self.sampler(self.np_random)
         try:
-            return self._problem(x) is None
-        except Exception:  # whatever a value does that is looked at
-            return False
+            return self.validate(value)
+        except ValueError as error:
+            msg = f"the sampler of {self} drew {value!r}, which is no member"
+            raise ValueError(msg) from error
 
-    def sample(self, mask: Any | None = None, probability: Any | None = None) -> T:
-        """Draw a member.
-
-        Raises:
-            NotImplementedError: A mask or a probability is given.
-        """
-        self._refuse_masks(mask, probability)
-        return self._draw()
-
-    def to_jsonable(self, sample_n: Iterable[T]) -> list[Any]:
-        """Return members as JSON can hold them: copies."""
-        return copy.deepcopy(list(sample_n))
-
-    def from_jsonable(self, sample_n: Sequence[Any]) -> list[T]:
-        """Return the members that `to_jsonable` was given.
-
-        Raises:
-            ValueError: What was read is no member.
-        """
-        return [self.validate(sample) for sample in copy.deepcopy(list(sample_n))]
-
-    def _seed_parts(self, seed: int | None, parts: Iterable[gym.Space[Any]]) -> list[int]:
-        """Seed the space, then its parts from it; return all seeds."""
-        own = super().seed(seed)
-        if seed is None:
-            return [own, *_flat([part.seed(None) for part in parts])]
-        limit = np.iinfo(np.int32).max
-        return [own, *_flat([part.seed(int(self.np_random.integers(limit))) for part in parts])]
+    def _settings(self) -> tuple[Any, ...]:
+        """What makes two spaces of one class equal."""
+        return (self.annotation,)
 
 
-def _flat(seeds: Any) -> list[int]:
-    if isinstance(seeds, dict):
-        return _flat(list(cast("dict[Any, Any]", seeds).values()))
-    if isinstance(seeds, (list, tuple)):
-        return [seed for item in cast("list[Any]", seeds) for seed in _flat(item)]
-    return [int(seeds)]
-
-
-@functools.cache
+@functools.lru_cache(maxsize=256)
 def _cached_adapter(annotation: Any) -> TypeAdapter[Any]:
     return TypeAdapter(annotation)
 
@@ -202,6 +165,7 @@ def _cached_adapter(annotation: Any) -> TypeAdapter[Any]:
 def _adapter(annotation: Any) -> TypeAdapter[Any]:
     """Return the validator of an annotation, built once a process where it can be looked up."""
     try:
-        return _cached_adapter(annotation)
-    except TypeError:  # an annotation that cannot be hashed
+        hash(annotation)
+    except TypeError:
         return TypeAdapter(annotation)
+    return _cached_adapter(annotation)

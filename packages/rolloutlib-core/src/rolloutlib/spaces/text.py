@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from rolloutlib.spaces._arguments import checked_lengths, length_problem
-from rolloutlib.spaces._pydantic import StructuredSpace
+from rolloutlib.spaces._shapes import is_text
+from rolloutlib.spaces._structured import StructuredSpace
 
 __all__ = ["DEFAULT_ALPHABET", "TextSpace", "text"]
 
@@ -16,7 +17,9 @@ _SAMPLE_MAX_LENGTH = 32
 
 
 class TextSpace(StructuredSpace[str]):
-    """All strings of a certain length, whatever characters they are made of.
+    """All Unicode text of a certain length, whatever characters it is made of.
+
+    A string with a lone surrogate, half of a character, is no Unicode text: UTF-8 cannot hold it.
 
     Args:
         min_length: The least number of characters.
@@ -26,7 +29,7 @@ class TextSpace(StructuredSpace[str]):
         seed: Seeds the sampling.
 
     Raises:
-        TypeError: A length is not an integer.
+        TypeError: A length is not an integer, or the alphabet is not text.
         ValueError: The lengths contradict each other, or the alphabet is empty.
     """
 
@@ -42,6 +45,9 @@ class TextSpace(StructuredSpace[str]):
         self.min_length, self.max_length, self.sample_max_length = checked_lengths(
             min_length, max_length, sample_max_length, default=_SAMPLE_MAX_LENGTH
         )
+        if not is_text(sample_alphabet):
+            msg = f"sample_alphabet must be text, got {sample_alphabet!r}"
+            raise TypeError(msg)
         if not sample_alphabet:
             msg = f"sample_alphabet must have a character, got {sample_alphabet!r}"
             raise ValueError(msg)
@@ -49,7 +55,7 @@ class TextSpace(StructuredSpace[str]):
         super().__init__(str, seed=seed)
 
     def _problem(self, value: Any) -> str | None:
-        if not isinstance(value, str):
+        if not is_text(value):
             return f"expected text, got {value!r}"
         return length_problem(len(value), self.min_length, self.max_length, "characters")
 
@@ -58,11 +64,12 @@ class TextSpace(StructuredSpace[str]):
         indices = self.np_random.integers(len(self.sample_alphabet), size=length)
         return "".join([self.sample_alphabet[index] for index in indices])
 
-    def _parts(self) -> tuple[Any, ...]:
+    def _settings(self) -> tuple[Any, ...]:
         return (self.min_length, self.max_length, self.sample_max_length, self.sample_alphabet)
 
     def __repr__(self) -> str:
-        return f"TextSpace(min_length={self.min_length}, max_length={self.max_length})"
+        lengths = f"min_length={self.min_length}, max_length={self.max_length}"
+        return f"{type(self).__name__}({lengths})"
 
 
 def text(

@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, cast
 
 import gymnasium as gym
 import numpy as np
 
+from rolloutlib.spaces._seeding import state_with_stream
 from rolloutlib.spaces._sequence import SequenceSpace
 
-__all__ = ["TokenSequenceSpace", "id", "sequence"]
+__all__ = ["TokenSequenceSpace", "TokenSpace", "id", "sequence"]
+
+
+class TokenSpace(gym.spaces.Discrete):
+    """Single token ids: Gymnasium's `Discrete`, without bools and with a total `contains`."""
+
+    def contains(self, x: Any) -> bool:
+        """Tell whether a value is an id; neither a bool nor a float is one."""
+        try:
+            return not isinstance(x, bool) and bool(super().contains(x))
+        except Exception:  # whatever a value does that is looked at
+            return False
+
+    def __getstate__(self) -> dict[str, Any]:
+        return state_with_stream(self)
 
 
 class TokenSequenceSpace(SequenceSpace):
@@ -22,6 +38,7 @@ class TokenSequenceSpace(SequenceSpace):
         seed: Seeds the sampling.
 
     Raises:
+        TypeError: `vocab_size` or `start` is not an integer.
         ValueError: The vocabulary is empty.
     """
 
@@ -29,8 +46,8 @@ class TokenSequenceSpace(SequenceSpace):
         self, vocab_size: int, *, start: int = 0, stack: bool = False, seed: int | None = None
     ) -> None:
         super().__init__(id(vocab_size, start=start), seed=seed, stack=stack)
-        self._start = start
-        self._stop = start + vocab_size
+        self._start = int(start)
+        self._stop = int(start) + int(vocab_size)
 
     def contains(self, x: Any) -> bool:
         """Tell whether a value is a sequence of ids; neither bools nor floats are ids."""
@@ -41,43 +58,50 @@ class TokenSequenceSpace(SequenceSpace):
         except Exception:  # whatever a value does that is looked at
             return False
 
+    def to_jsonable(self, sample_n: Iterable[Any]) -> list[list[Any]]:
+        """Return sequences as lists of integers."""
+        return [np.asarray(sample).tolist() for sample in sample_n]
+
+    def from_jsonable(self, sample_n: list[list[Any]]) -> list[Any]:
+        """Return the sequences that `to_jsonable` was given: arrays if stacked, else tuples."""
+        arrays = [np.asarray(sample, np.int64) for sample in sample_n]
+        return arrays if self.stack else [tuple(array) for array in arrays]
+
     def _has_all(self, ids: list[Any]) -> bool:
         # By the set of types, the least and the greatest: three passes in C are faster than one in
         # Python over as many tokens as a context holds.
         kinds = set(map(type, ids))
-        return not ids or (
+        return not ids or bool(
             all(kind is int or issubclass(kind, np.integer) for kind in kinds)
             and self._start <= min(ids)
             and max(ids) < self._stop
         )
 
     def _has_array(self, ids: np.ndarray[Any, Any]) -> bool:
-        if ids.ndim != 1:
+        if ids.ndim != 1 or ids.dtype.kind not in "iu":
             return False
-        return ids.size == 0 or (
-            ids.dtype.kind in "iu" and self._start <= ids.min() and ids.max() < self._stop
-        )
+        return ids.size == 0 or bool(self._start <= ids.min() and ids.max() < self._stop)
 
     def __repr__(self) -> str:
-        return f"TokenSequenceSpace({self._stop - self._start}, start={self._start})"
+        size = self._stop - self._start
+        return f"TokenSequenceSpace({size}, start={self._start}, stack={self.stack})"
 
 
-def id(vocab_size: int, *, start: int = 0, seed: int | None = None) -> gym.spaces.Discrete:
+def id(vocab_size: int, *, start: int = 0, seed: int | None = None) -> TokenSpace:
     """Return the space of single token ids, from `start` to `start + vocab_size - 1`.
 
     Raises:
-        TypeError: The size is not an integer.
+        TypeError: `vocab_size` or `start` is not an integer.
         ValueError: The vocabulary is empty.
     """
-    if isinstance(vocab_size, bool) or not isinstance(
-        cast("object", vocab_size), (int, np.integer)
-    ):
-        msg = f"vocab_size must be an integer, got {vocab_size!r}"
-        raise TypeError(msg)
+    for name, value in {"vocab_size": vocab_size, "start": start}.items():
+        if isinstance(value, bool) or not isinstance(cast("object", value), (int, np.integer)):
+            msg = f"{name} must be an integer, got {value!r}"
+            raise TypeError(msg)
     if vocab_size < 1:
         msg = f"vocab_size must be positive, got {vocab_size!r}"
         raise ValueError(msg)
-    return gym.spaces.Discrete(vocab_size, seed=seed, start=start)
+    return TokenSpace(vocab_size, seed=seed, start=start)
 
 
 def sequence(

@@ -7,10 +7,13 @@ from types import MappingProxyType
 from typing import Any, cast
 
 import gymnasium as gym
+from pydantic import BaseModel
 
-from rolloutlib.spaces._pydantic import StructuredSpace
+from rolloutlib.spaces._pydantic import PydanticSpace
 from rolloutlib.spaces._sequence import SequenceSpace
-from rolloutlib.spaces._structure import tool_call_problem
+from rolloutlib.spaces._shapes import is_text, tool_call_problem
+from rolloutlib.spaces._structured import StructuredSpace
+from rolloutlib.spaces.text import TextSpace
 from rolloutlib.types import ToolCall
 
 __all__ = ["ToolCallSpace", "call", "calls"]
@@ -20,13 +23,15 @@ class ToolCallSpace(StructuredSpace[ToolCall]):
     """Calls of certain tools: dictionaries of the form of `rolloutlib.types.ToolCall`.
 
     Args:
-        tools: The space of each tool's arguments, by the tool's name.
+        tools: The space of each tool's arguments, by the tool's name. Arguments are dictionaries:
+            of a `gymnasium.spaces.Dict`, say, or of a `PydanticSpace` of a model, whose samples
+            become dictionaries of its fields.
         include_id_in_samples: Give samples an id; members may have one or not.
         seed: Seeds the sampling, also of the spaces of arguments.
 
     Raises:
-        TypeError: A name is not text, or the schema of a tool is not a space.
-        ValueError: There are no tools.
+        TypeError: A name is not text, or the schema of a tool is not a space of dictionaries.
+        ValueError: There are no tools, or a tool has no name.
     """
 
     def __init__(
@@ -40,16 +45,22 @@ class ToolCallSpace(StructuredSpace[ToolCall]):
             msg = f"tools must have at least one tool, got {tools!r}"
             raise ValueError(msg)
         for name, space in tools.items():
-            if not isinstance(cast("object", name), str):
+            if not is_text(name):
                 msg = f"the name of a tool must be text, got {name!r}"
                 raise TypeError(msg)
-            if not isinstance(cast("object", space), gym.Space):
-                msg = f"the arguments of tool {name!r} must be described by a Space, got {space!r}"
+            if not name:
+                msg = f"the name of a tool must not be empty, got {dict(tools)!r}"
+                raise ValueError(msg)
+            if not isinstance(cast("object", space), gym.Space) or isinstance(space, _NO_DICTS):
+                msg = (
+                    f"the arguments of tool {name!r} must be described by a Space of dictionaries, "
+                    f"such as gymnasium.spaces.Dict, got {space!r}"
+                )
                 raise TypeError(msg)
         # In the order of names, so that equal spaces draw equal samples.
         self._tools = {name: tools[name] for name in sorted(tools)}
         self.include_id_in_samples = include_id_in_samples
-        super().__init__(ToolCall, seed=seed)
+        super().__init__(ToolCall, parts=self._tools.values(), seed=seed)
 
     @property
     def tool_schemas(self) -> Mapping[str, gym.Space[Any]]:
@@ -62,7 +73,7 @@ class ToolCallSpace(StructuredSpace[ToolCall]):
 
     def seed(self, seed: int | None = None) -> list[int]:
         """Seed the sampling of the space and of the spaces of arguments; return the seeds."""
-        return self._seed_parts(seed, self._tools.values())
+        return self._seed_all(seed)
 
     def to_jsonable(self, sample_n: Iterable[ToolCall]) -> list[dict[str, Any]]:
         """Return calls as JSON can hold them, the arguments in the form of their spaces."""
@@ -83,7 +94,9 @@ class ToolCallSpace(StructuredSpace[ToolCall]):
             if problem is not None:
                 msg = f"not in {self}: {problem}"
                 raise ValueError(msg)
-            arguments = _from_json(self._tools[call["name"]], call["arguments"])
+            arguments = self._arguments(
+                call["name"], _from_json(self._tools[call["name"]], call["arguments"])
+            )
             calls.append(self.validate({**call, "arguments": arguments}))
         return calls
 
@@ -99,16 +112,30 @@ class ToolCallSpace(StructuredSpace[ToolCall]):
     def _draw(self) -> ToolCall:
         names = list(self._tools)
         name = names[self.np_random.integers(len(names))]
-        call: ToolCall = {"name": name, "arguments": self._tools[name].sample()}
+        call: ToolCall = {
+            "name": name,
+            "arguments": self._arguments(name, self._tools[name].sample()),
+        }
         if self.include_id_in_samples:
             call["id"] = f"call_{self.np_random.bytes(8).hex()}"
         return call
 
-    def _parts(self) -> tuple[Any, ...]:
+    def _arguments(self, name: str, value: Any) -> dict[str, object]:
+        """Return arguments as a dictionary; a model as what it was made from."""
+        if isinstance(value, BaseModel):
+            return value.model_dump(by_alias=True, exclude_unset=True)
+        if not isinstance(value, dict):
+            msg = (
+                f"the arguments of tool {name!r} must be a dictionary, got {value!r} from its space"
+            )
+            raise TypeError(msg)
+        return cast("dict[str, object]", value)
+
+    def _settings(self) -> tuple[Any, ...]:
         return (self._tools, self.include_id_in_samples)
 
     def __repr__(self) -> str:
-        return f"ToolCallSpace(tools={tuple(self._tools)})"
+        return f"{type(self).__name__}(tools={tuple(self._tools)})"
 
 
 def call(
@@ -133,7 +160,8 @@ def calls(
     Args:
         schemas: The space of each tool's arguments, by the tool's name.
         include_id_in_samples: Give samples an id.
-        stack: Stack samples, as Gymnasium's `Sequence` does.
+        stack: As in Gymnasium's `Sequence`; tool calls cannot be stacked, so samples are tuples
+            either way.
         seed: Seeds the sampling.
     """
     space = ToolCallSpace(schemas, include_id_in_samples=include_id_in_samples)
@@ -146,6 +174,11 @@ def _to_json(space: gym.Space[Any], value: Any) -> Any:
         return {key: _to_json(part, value[key]) for key, part in _parts(cast("object", space))}
     if isinstance(space, gym.spaces.Tuple):
         return [_to_json(part, value[index]) for index, part in _parts(cast("object", space))]
+    if type(space) is PydanticSpace:  # without the defaults of a model that are not in the value
+        described = cast("PydanticSpace[Any]", space)
+        return described.adapter.dump_python(
+            described.validate(value), mode="json", by_alias=True, exclude_unset=True
+        )
     return space.to_jsonable([value])[0]
 
 
@@ -162,3 +195,18 @@ def _from_json(space: gym.Space[Any], value: Any) -> Any:
 def _parts(space: object) -> Iterable[tuple[Any, gym.Space[Any]]]:
     parts = cast("Any", space).spaces
     return cast("Any", parts.items() if hasattr(parts, "items") else enumerate(parts))
+
+
+_NO_DICTS = (
+    gym.spaces.Box,
+    gym.spaces.Discrete,
+    gym.spaces.Graph,
+    gym.spaces.MultiBinary,
+    gym.spaces.MultiDiscrete,
+    gym.spaces.OneOf,
+    gym.spaces.Sequence,
+    gym.spaces.Text,
+    gym.spaces.Tuple,
+    TextSpace,
+)
+"""Spaces none of whose members is a dictionary."""
