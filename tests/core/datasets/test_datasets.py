@@ -117,11 +117,36 @@ def test_a_lazy_sequence_is_read_item_by_item() -> None:
 
 def test_an_array_is_held_as_it_is() -> None:
     array = np.arange(6).reshape(3, 2)
-    dataset: Dataset[Any] = Dataset(array)  # pyright: ignore[reportArgumentType]
+    dataset = Dataset[Any](array)
     assert dataset.items is array
     assert len(dataset) == 3
     assert list(dataset[1]) == [2, 3]
     assert list(dataset.take(1)[0]) == [0, 1]
+    assert dataset == Dataset[Any](array.copy())
+    assert dataset != Dataset[Any](array + 1)
+    assert pickle.loads(pickle.dumps(dataset)) == dataset  # noqa: S301
+
+
+def test_items_are_not_asked_for_beyond_the_length() -> None:
+    class Endless(Lazy):
+        def __len__(self) -> int:
+            return 3
+
+    assert list(Dataset(Endless())) == [0, 10, 20]
+    assert list(Dataset(Endless()).filter(lambda item: item > 0)) == [10, 20]
+    assert Dataset(Endless()) == Dataset(Endless())
+
+
+def test_an_integer_names_an_item_and_other_values_do_not() -> None:
+    def whole(item: int) -> Any:
+        return np.int64(item)
+
+    def none(item: int) -> Any:
+        return None
+
+    assert RLDataset([7], make_env=make_env, get_item_id=whole).item_id(0) == "7"
+    with pytest.raises(TypeError, match="get_item_id must return text, got None for item 0"):
+        RLDataset([7], make_env=make_env, get_item_id=none).item_id(0)
 
 
 def test_a_hugging_face_dataset_gives_rows() -> None:

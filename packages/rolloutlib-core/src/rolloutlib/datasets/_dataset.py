@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, Self, SupportsIndex, TypeVar, cast, overload
+from typing import Any, Generic, Protocol, Self, SupportsIndex, TypeVar, cast, overload
+
+import numpy as np
 
 ItemT = TypeVar("ItemT")
+HeldT = TypeVar("HeldT", covariant=True)
 OutputT = TypeVar("OutputT")
 EnvT = TypeVar("EnvT")
 
@@ -26,7 +30,7 @@ class Dataset(Sequence[ItemT], Generic[ItemT]):
         TypeError: `items` is a mapping (of splits, perhaps: choose one), or no collection.
     """
 
-    items: Sequence[ItemT] = ()
+    items: Items[ItemT] = ()
     metadata: dict[str, Any] = field(default_factory=dict[str, Any])
 
     def __post_init__(self) -> None:
@@ -46,14 +50,16 @@ class Dataset(Sequence[ItemT], Generic[ItemT]):
         return len(self.items)
 
     def __iter__(self) -> Iterator[ItemT]:
-        return iter(self.items)
+        # Not beyond the length, which not all that is read by index minds.
+        return itertools.islice(self.items, len(self))
 
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other):
             return NotImplemented
         dataset = cast("Dataset[Any]", other)
         return self._facts() == dataset._facts() and (
-            self.items is dataset.items or tuple(self) == tuple(dataset)
+            self.items is dataset.items
+            or (len(self) == len(dataset) and all(map(_same, self, dataset)))
         )
 
     def item_id(self, index: int) -> str:
@@ -114,7 +120,8 @@ class RLDataset(Dataset[ItemT], Generic[ItemT, EnvT]):
         items: The items, as in `Dataset`.
         metadata: Facts about the dataset.
         make_env: Makes an environment for an item.
-        get_item_id: Names an item; by default its position does, which `filter` changes.
+        get_item_id: Names an item; an integer becomes text. By default the position names it,
+            which `filter` changes.
     """
 
     make_env: Callable[[ItemT], EnvT] = field(kw_only=True)
@@ -128,19 +135,34 @@ class RLDataset(Dataset[ItemT], Generic[ItemT, EnvT]):
 
         Raises:
             IndexError: There is no such item.
+            TypeError: `get_item_id` returned neither text nor an integer.
         """
         if self.get_item_id is None:
             return super().item_id(index)
-        return self.get_item_id(self[index])
+        item_id = cast("object", self.get_item_id(self[index]))
+        if isinstance(item_id, str):
+            return item_id
+        if isinstance(item_id, SupportsIndex):
+            return str(operator.index(item_id))
+        msg = f"get_item_id must return text, got {item_id!r} for item {index}"
+        raise TypeError(msg)
 
     def _facts(self) -> tuple[Any, ...]:
         return (self.metadata, self.make_env, self.get_item_id)
 
 
+class Items(Protocol[HeldT]):
+    """What a dataset needs of its items: less than a `Sequence`, so that libraries' own fit."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, index: int, /) -> HeldT: ...
+    def __iter__(self) -> Iterator[HeldT]: ...
+
+
 class _Selection(Sequence[ItemT], Generic[ItemT]):
     """Some items of a sequence, in place."""
 
-    def __init__(self, items: Sequence[ItemT], positions: Sequence[int]) -> None:
+    def __init__(self, items: Items[ItemT], positions: Sequence[int]) -> None:
         self._items = items
         self._positions = positions
 
@@ -160,13 +182,20 @@ class _Selection(Sequence[ItemT], Generic[ItemT]):
         return f"<{len(self)} of {len(self._items)} items>"
 
 
-def _selected(items: Sequence[ItemT], positions: Sequence[int]) -> Sequence[ItemT]:
+def _selected(items: Items[ItemT], positions: Sequence[int]) -> Sequence[ItemT]:
     if isinstance(items, tuple):
         return tuple([items[position] for position in positions])
     return _Selection(items, positions)
 
 
-def _held(items: Any) -> Sequence[Any]:
+def _same(one: Any, two: Any) -> bool:
+    """Compare two items, of which arrays would compare element by element."""
+    if isinstance(one, np.ndarray):
+        return np.array_equal(cast("Any", one), two)
+    return bool(one == two)
+
+
+def _held(items: Any) -> Items[Any]:
     if isinstance(items, (Mapping, str, bytes)):
         msg = f"items must be a sequence of items, got {cast('object', items)!r}"
         raise TypeError(msg)
