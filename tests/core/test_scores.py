@@ -174,6 +174,38 @@ def test_metadata_that_json_cannot_hold_is_refused_by_its_place(
         Score(1.0, metadata=metadata)
 
 
+def test_metadata_that_holds_itself_is_refused() -> None:
+    cycle: list[Any] = []
+    cycle.append(cycle)
+    with pytest.raises(ValueError, match="metadata holds itself or is nested too deeply"):
+        Score(1.0, metadata={"cycle": cycle})
+
+
+@pytest.mark.parametrize("value", [[0.5], [], 0, "a"])
+def test_components_and_metadata_are_mappings(value: Any) -> None:
+    for make in (
+        lambda: Score(1.0, value),
+        lambda: Score.from_dict({"value": 1.0, "components": value}),
+    ):
+        with pytest.raises(TypeError, match="components must be a mapping from names to scores"):
+            make()
+    with pytest.raises(TypeError, match="metadata must be a mapping, got"):
+        Score(1.0, metadata=value)
+    with pytest.raises(TypeError, match="the form of a score is a mapping, got"):
+        Score.from_dict(value)
+
+
+class Graded(Score):
+    """A subclass that a user may make."""
+
+
+def test_a_subclass_is_kept_by_copies() -> None:
+    score = Graded(0.5, {"a": 1.0})
+    for copied in (copy.deepcopy(score), pickle.loads(pickle.dumps(score))):  # noqa: S301
+        assert type(copied) is Graded
+        assert copied == score
+
+
 def test_a_score_is_a_snapshot_and_cannot_be_changed() -> None:
     seen, parts = ["a"], {"part": 1.0}
     score = Score(1.0, parts, {"seen": seen})

@@ -42,7 +42,8 @@ class Score:
     Raises:
         TypeError: The value, a component or an entry of the metadata has a type that a score cannot
             hold; the message names it.
-        ValueError: The value, a component or a number in the metadata is NaN or infinite.
+        ValueError: The value, a component or a number in the metadata is NaN or infinite, or the
+            metadata holds itself.
     """
 
     __slots__ = ("components", "feedback", "metadata", "value")
@@ -61,12 +62,8 @@ class Score:
         feedback: str | None = None,
     ) -> None:
         _set(self, "value", to_float(value, "score"))
-        _set(self, "components", _components(components) if components else _EMPTY)
-        _set(
-            self,
-            "metadata",
-            MappingProxyType(_plain_dict(metadata, "metadata")) if metadata else _EMPTY,
-        )
+        _set(self, "components", _EMPTY if components is None else _components(components))
+        _set(self, "metadata", _EMPTY if metadata is None else _metadata(metadata))
         if feedback is not None and not isinstance(cast("object", feedback), str):
             msg = f"feedback must be text or None, got {feedback!r}"
             raise TypeError(msg)
@@ -85,13 +82,19 @@ class Score:
             TypeError: A field has the wrong type.
             ValueError: "value" is missing, or there is a key that no score has.
         """
+        if not isinstance(cast("object", value), Mapping):
+            msg = f"the form of a score is a mapping, got {value!r}"
+            raise TypeError(msg)
         if "value" not in value or not _FIELDS.issuperset(value):
             msg = f"a score has the keys {sorted(_FIELDS)}, of which 'value' is required; got {dict(value)!r}"
             raise ValueError(msg)
-        components: Mapping[str, Any] = value.get("components") or {}
+        components: Any = value.get("components")
+        if isinstance(components, Mapping):
+            parts = cast("Mapping[str, Any]", components)
+            components = {name: _component_from(part) for name, part in parts.items()}
         return cls(
             value["value"],
-            {name: _component_from(part) for name, part in components.items()},
+            components,
             value.get("metadata"),
             feedback=value.get("feedback"),
         )
@@ -165,7 +168,7 @@ class Score:
         return f"Score({', '.join(parts)})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Score.from_dict, (self.to_dict(),)
+        return type(self).from_dict, (self.to_dict(),)
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         msg = f"a Score cannot be changed: make a new one instead of setting {name!r}"
@@ -197,6 +200,9 @@ _set = object.__setattr__
 
 
 def _components(components: Mapping[str, float | Score]) -> Mapping[str, Score]:
+    if not isinstance(cast("object", components), Mapping):
+        msg = f"components must be a mapping from names to scores, got {components!r}"
+        raise TypeError(msg)
     scores: dict[str, Score] = {}
     for name, part in components.items():
         if not isinstance(cast("object", name), str):
@@ -206,6 +212,17 @@ def _components(components: Mapping[str, float | Score]) -> Mapping[str, Score]:
             part if isinstance(part, Score) else Score(to_float(part, f"component {name!r}"))
         )
     return MappingProxyType(scores)
+
+
+def _metadata(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
+    if not isinstance(cast("object", metadata), Mapping):
+        msg = f"metadata must be a mapping, got {metadata!r}"
+        raise TypeError(msg)
+    try:
+        return MappingProxyType(_plain_dict(metadata, "metadata"))
+    except RecursionError:
+        msg = "metadata holds itself or is nested too deeply, which JSON cannot hold"
+        raise ValueError(msg) from None
 
 
 def _component_from(part: Any) -> Any:
