@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 
 class ForwardedAttribute:
     """An attribute that is the inner environment's until it is set on the outer one."""
@@ -22,21 +24,9 @@ class ForwardedAttribute:
         instance.__dict__[self._own] = value
 
 
-class ForwardedGenerator(ForwardedAttribute):
-    """The random generator: there is one, the inner environment's, also when it is set."""
-
-    def __set__(self, instance: Any, value: object) -> None:
-        setattr(instance.env, self._name, value)
-
-
 def forwarded() -> Any:
     """Declare a forwarded attribute; typed so that the declaration of the base class holds."""
     return ForwardedAttribute()
-
-
-def forwarded_generator() -> Any:
-    """Declare the forwarded random generator."""
-    return ForwardedGenerator()
 
 
 class ForwardsAttributes:
@@ -44,13 +34,26 @@ class ForwardsAttributes:
 
     env: Any
 
-    action_space = forwarded()
-    observation_space = forwarded()
-    metadata = forwarded()
-    render_mode = forwarded()
-    spec = forwarded()
-    np_random = forwarded_generator()
-    np_random_seed = forwarded_generator()
+    action_space: Any = forwarded()
+    observation_space: Any = forwarded()
+    metadata: Any = forwarded()
+    render_mode: Any = forwarded()
+    spec: Any = forwarded()
+
+    # There is one random generator, the inner environment's, also when it is set.
+    @property
+    def np_random(self) -> np.random.Generator:
+        """The random generator of the environment inside."""
+        return self.env.np_random
+
+    @np_random.setter
+    def np_random(self, value: np.random.Generator) -> None:
+        self.env.np_random = value
+
+    @property
+    def np_random_seed(self) -> int:
+        """The seed of `np_random`, or -1 if the generator was set from outside."""
+        return self.env.np_random_seed
 
     def has_wrapper_attr(self, name: str) -> bool:
         """Tell whether this object, or an environment inside it, has the attribute."""

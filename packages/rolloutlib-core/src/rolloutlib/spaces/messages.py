@@ -52,7 +52,7 @@ class MessageSpace(StructuredSpace[Message]):
             msg = f"roles must name at least one role, got {roles!r}"
             raise ValueError(msg)
         ordered = sorted(roles) if isinstance(cast("object", roles), AbstractSet) else roles
-        self.roles = tuple(dict.fromkeys(ordered))
+        self.roles: tuple[Role, ...] = tuple(dict.fromkeys(ordered))
         self.content_space: gym.Space[str] = checked_kind(
             "content_space", TextSpace() if content_space is None else content_space, gym.Space
         )
@@ -91,6 +91,10 @@ class ChatSpace(StructuredSpace[Chat]):
         ValueError: The lengths contradict each other.
     """
 
+    min_length: int
+    max_length: int | None
+    sample_max_length: int
+
     def __init__(
         self,
         message_space: MessageSpace | None = None,
@@ -100,7 +104,7 @@ class ChatSpace(StructuredSpace[Chat]):
         sample_max_length: int = _SAMPLE_MAX_LENGTH,
         seed: int | None = None,
     ) -> None:
-        self.message_space = checked_kind(
+        self.message_space: MessageSpace = checked_kind(
             "message_space",
             MessageSpace() if message_space is None else message_space,
             MessageSpace,

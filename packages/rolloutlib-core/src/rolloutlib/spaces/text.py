@@ -33,6 +33,10 @@ class TextSpace(StructuredSpace[str]):
         ValueError: The lengths contradict each other, or the alphabet is empty.
     """
 
+    min_length: int
+    max_length: int | None
+    sample_max_length: int
+
     def __init__(
         self,
         *,

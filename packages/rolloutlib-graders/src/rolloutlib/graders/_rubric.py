@@ -8,7 +8,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
@@ -33,7 +33,7 @@ class Criterion(BaseModel):
         ValidationError: A field has no usable value, or there is no such field; a `ValueError`.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", frozen=True)
 
     id: str
     description: str
@@ -82,7 +82,7 @@ class Rubric(BaseModel):
         ValidationError: A field has no usable value, or there is no such field; a `ValueError`.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", frozen=True)
 
     id: str | None = None
     criteria: tuple[Criterion, ...] = Field(min_length=1)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from numbers import Real
-from typing import Any, TypeAlias, cast
+from typing import Any, ClassVar, TypeAlias, cast
 
+from gymnasium import Space
 from pydantic import BaseModel, ConfigDict, Field
 
 from rolloutlib.envs import SingleTurnEnv
@@ -35,7 +36,7 @@ class MathExample(BaseModel):
         metadata: Whatever else is known about it.
     """
 
-    model_config = ConfigDict(frozen=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True)
 
     question: str
     answer: str
@@ -65,8 +66,8 @@ class MathEnv(SingleTurnEnv[Chat, str]):
         self.example = example
         self.system_prompt = system_prompt
         self.prompt_suffix = prompt_suffix
-        self.action_space = text()
-        self.observation_space = chat()
+        self.action_space: Space[str] = text()
+        self.observation_space: Space[Chat] = chat()
         self._grade = grade
 
     def initial_observation(
