@@ -149,6 +149,14 @@ def test_an_integer_names_an_item_and_other_values_do_not() -> None:
         RLDataset([7], make_env=make_env, get_item_id=none).item_id(0)
 
 
+def test_what_makes_environments_and_names_can_be_called() -> None:
+    wrong: Any = "env"
+    with pytest.raises(TypeError, match="make_env must be a function of an item, got 'env'"):
+        RLDataset([7], make_env=wrong)
+    with pytest.raises(TypeError, match="get_item_id must be a function of an item, got 'env'"):
+        RLDataset([7], make_env=make_env, get_item_id=wrong)
+
+
 def test_a_hugging_face_dataset_gives_rows() -> None:
     datasets = pytest.importorskip("datasets")
     rows = [{"question": f"q{i}", "answer": i} for i in range(4)]

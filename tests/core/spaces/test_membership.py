@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import pickle
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any
+from enum import IntEnum
+from typing import Annotated, Any
 
 import gymnasium as gym
 import numpy as np
@@ -20,6 +23,10 @@ from rolloutlib.spaces import _pydantic
 
 USER = {"role": "user", "content": "hello"}
 CALL = {"name": "search", "arguments": {"q": "x"}}
+
+
+class Special(IntEnum):
+    EOS = 4
 
 
 @given(st.text())
@@ -49,6 +56,7 @@ def test_samples_of_text_keep_to_the_alphabet() -> None:
         [3, 52],
         (3, 4),
         [np.int64(3), np.int32(5)],
+        [Special.EOS],
         np.array([3, 52]),
         np.array([3], np.uint8),
         np.array([], np.int32),
@@ -80,6 +88,8 @@ def test_sequences_of_ids(ids: Any) -> None:
         np.array([True]),
         np.array([]),
         np.array([3], object),
+        [np.timedelta64(3)],
+        np.array([3], "m8[s]"),
         np.array([[3]]),
         np.array(3),
     ],
@@ -92,9 +102,9 @@ def test_no_sequences_of_ids(ids: Any) -> None:
 def test_single_ids() -> None:
     space = spaces.tokens.id(50, start=3)
     assert isinstance(space, gym.spaces.Discrete)
-    for token in (3, 52, np.int32(5), np.array(5)):
+    for token in (3, 52, np.int32(5), np.array(5), Special.EOS):
         assert token in space
-    for wrong in (2, 53, True, 3.0, "3", None, [3], 10**400):
+    for wrong in (2, 53, True, 3.0, "3", None, [3], 10**400, np.timedelta64(3)):
         assert wrong not in space
 
 
@@ -185,11 +195,21 @@ def test_chats_have_a_length() -> None:
     assert (USER,) not in space
     with pytest.raises(ValueError, match="expected at most 2 messages, got 3"):
         space.validate([USER] * 3)
-    with pytest.raises(ValueError, match="looking at it raises TypeError"):
+    with pytest.raises(ValueError, match=r"message 0: there is no role \[\]"):
         space.validate([{"role": [], "content": "x"}])
     bots = spaces.ChatSpace(spaces.MessageSpace(roles=("bot",)))
     assert [{"role": "bot", "content": ""}] in bots
     assert [USER] not in bots
+
+
+class Equal:
+    """Is no text, and equals any."""
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    def __hash__(self) -> int:
+        return hash("user")
 
 
 @pytest.mark.parametrize(
@@ -201,7 +221,7 @@ def test_chats_have_a_length() -> None:
 )
 def test_a_chat_agrees_with_its_message_space(messages: spaces.MessageSpace) -> None:
     for content in ("", "a", "ab", "abc", "abcd", "\xe4b", "ab\ud800", [], 5, None):
-        for role in ("user", "tool", "bot", None):
+        for role in ("user", "tool", "bot", None, [], Equal()):
             message = {"role": role, "content": content}
             assert ([message] in spaces.ChatSpace(messages)) == (message in messages)
 
@@ -239,6 +259,15 @@ def test_a_model_describes_arguments() -> None:
     sample = space.sample()
     assert sample in space
     assert list(sample["arguments"]) == ["query"]
+
+
+def test_the_order_of_tools_is_kept_and_changes_no_sample() -> None:
+    nothing = gym.spaces.Dict({})
+    one = spaces.tools.call({"b": nothing, "a": nothing}, seed=1)
+    two = spaces.tools.call({"a": nothing, "b": nothing}, seed=1)
+    assert list(one.tool_schemas) == ["b", "a"]
+    assert one == two
+    assert [one.sample() for _ in range(9)] == [two.sample() for _ in range(9)]
 
 
 def test_arguments_that_are_no_dictionaries_are_refused() -> None:
@@ -317,6 +346,32 @@ def test_json_holds_what_pydantic_describes(
     assert space.from_jsonable(form) == [value]
 
 
+class Metres(BaseModel):
+    value: float
+
+
+class Feet(BaseModel):
+    value: float
+
+
+def test_pydantic_chooses_the_first_of_a_union() -> None:
+    metres = spaces.PydanticSpace[Any](list[Metres | Feet])
+    feet = spaces.PydanticSpace[Any](list[Feet | Metres])
+    assert metres.validate([{"value": 1.0}]) == [Metres(value=1.0)]
+    assert feet.validate([{"value": 1.0}]) == [Feet(value=1.0)]
+    assert metres != feet
+    assert metres == spaces.PydanticSpace[Any](list[Metres | Feet])
+
+
+def test_pydantic_spaces_with_equal_fields_are_equal() -> None:
+    def made(least: int) -> spaces.PydanticSpace[Any]:
+        return spaces.PydanticSpace(Annotated[int, Field(ge=least)])
+
+    space = made(1)
+    assert space == made(1) != made(2)
+    assert space == pickle.loads(pickle.dumps(space)) == copy.deepcopy(space)  # noqa: S301
+
+
 def test_a_validator_is_built_once_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
     built: list[Any] = []
 
@@ -358,6 +413,12 @@ def wrong(value: object) -> Any:
         ),
         (lambda: spaces.messages.message(roles=()), ValueError, r"roles .* got \(\)"),
         (lambda: spaces.messages.message(roles="user"), TypeError, "roles .* got 'user'"),
+        (lambda: spaces.messages.message(roles=wrong(5)), TypeError, "roles .* got 5"),
+        (
+            lambda: spaces.messages.message(roles=wrong(iter(["user"]))),
+            TypeError,
+            "roles must be a sequence of names, got <list_iterator",
+        ),
         (lambda: spaces.messages.message(roles=(wrong(1),)), TypeError, r"roles .* got \(1,\)"),
         (lambda: spaces.messages.message(content_space=wrong(5)), TypeError, "content_space .* 5"),
         (lambda: spaces.messages.chat(wrong(5)), TypeError, "message_space .* got 5"),
@@ -372,6 +433,7 @@ def wrong(value: object) -> Any:
         ),
         (lambda: spaces.tokens.id(True), TypeError, "vocab_size must be an integer, got True"),
         (lambda: spaces.tools.call({}), ValueError, "tools must have at least one tool"),
+        (lambda: spaces.tools.call(wrong(["a"])), TypeError, r"tools must be a .* got \['a'\]"),
         (
             lambda: spaces.tools.call({"a": wrong(5)}),
             TypeError,

@@ -90,7 +90,7 @@ class Dataset(Sequence[ItemT], Generic[ItemT]):
         """
         if limit is None:
             return self
-        if limit < 0:
+        if operator.index(limit) < 0:
             msg = f"limit must not be negative, got {limit!r}"
             raise ValueError(msg)
         return replace(self, items=_selected(self.items, range(min(limit, len(self)))))
@@ -122,10 +122,22 @@ class RLDataset(Dataset[ItemT], Generic[ItemT, EnvT]):
         make_env: Makes an environment for an item.
         get_item_id: Names an item; an integer becomes text. By default the position names it,
             which `filter` changes.
+
+    Raises:
+        TypeError: As in `Dataset`, or `make_env` or `get_item_id` cannot be called.
     """
 
     make_env: Callable[[ItemT], EnvT] = field(kw_only=True)
     get_item_id: Callable[[ItemT], str] | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not callable(self.make_env):
+            msg = f"make_env must be a function of an item, got {self.make_env!r}"
+            raise TypeError(msg)
+        if self.get_item_id is not None and not callable(self.get_item_id):
+            msg = f"get_item_id must be a function of an item, got {self.get_item_id!r}"
+            raise TypeError(msg)
 
     def item_id(self, index: int) -> str:
         """Return the name of an item.

@@ -126,7 +126,13 @@ class PydanticSpace(gym.Space[T], Generic[T]):
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other):
             return NotImplemented
-        return self._settings() == cast("PydanticSpace[T]", other)._settings()
+        space = cast("PydanticSpace[T]", other)
+        # By text too, because `A | B == B | A`, of which pydantic may choose the first. And by what
+        # pydantic makes of annotations, because no two `Field(gt=0)` are equal.
+        return repr(self.annotation) == repr(space.annotation) and bool(
+            self.annotation == space.annotation
+            or self.adapter.core_schema == space.adapter.core_schema
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         state = state_with_stream(self)
@@ -152,13 +158,9 @@ class PydanticSpace(gym.Space[T], Generic[T]):
             msg = f"the sampler of {self} drew {value!r}, which is no member"
             raise ValueError(msg) from error
 
-    def _settings(self) -> tuple[Any, ...]:
-        """What makes two spaces of one class equal."""
-        return (self.annotation,)
-
 
 @functools.lru_cache(maxsize=256)
-def _cached_adapter(annotation: Any) -> TypeAdapter[Any]:
+def _cached_adapter(annotation: Any, _text: str) -> TypeAdapter[Any]:
     return TypeAdapter(annotation)
 
 
@@ -168,4 +170,4 @@ def _adapter(annotation: Any) -> TypeAdapter[Any]:
         hash(annotation)
     except TypeError:
         return TypeAdapter(annotation)
-    return _cached_adapter(annotation)
+    return _cached_adapter(annotation, repr(annotation))  # the text tells A | B from B | A

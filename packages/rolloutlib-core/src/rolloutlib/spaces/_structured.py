@@ -76,6 +76,11 @@ class StructuredSpace(PydanticSpace[T], Generic[T]):
         """
         return [self.validate(sample) for sample in copy.deepcopy(list(sample_n))]
 
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other):
+            return NotImplemented
+        return self._settings() == cast("StructuredSpace[T]", other)._settings()
+
     def _reason(self, value: object) -> str | None:
         try:
             return self._problem(value)

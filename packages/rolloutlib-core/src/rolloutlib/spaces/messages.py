@@ -45,14 +45,15 @@ class MessageSpace(StructuredSpace[Message]):
         content_space: gym.Space[str] | None = None,
         seed: int | None = None,
     ) -> None:
-        if isinstance(roles, str) or not all(map(is_text, roles)):
+        in_set = isinstance(cast("object", roles), AbstractSet)
+        many = in_set or isinstance(cast("object", roles), Sequence)
+        if not many or isinstance(roles, str) or not all(map(is_text, roles)):
             msg = f"roles must be a sequence of names, got {roles!r}"
             raise TypeError(msg)
         if not roles:
             msg = f"roles must name at least one role, got {roles!r}"
             raise ValueError(msg)
-        ordered = sorted(roles) if isinstance(cast("object", roles), AbstractSet) else roles
-        self.roles: tuple[Role, ...] = tuple(dict.fromkeys(ordered))
+        self.roles: tuple[Role, ...] = tuple(dict.fromkeys(sorted(roles) if in_set else roles))
         self.content_space: gym.Space[str] = checked_kind(
             "content_space", TextSpace() if content_space is None else content_space, gym.Space
         )
@@ -127,19 +128,21 @@ class ChatSpace(StructuredSpace[Chat]):
             return problem
         space, kind = self.message_space, _type
         roles, free, least, greatest = _plain(space)
-        for index, item in enumerate(messages):
-            # Most messages are a role and a text. Looking at these here, without a call, is what
-            # makes a chat as cheap as checks written by hand.
+        for item in messages:
+            # Most messages are a role and a text. Looking at these here, without a call or a count,
+            # is what makes a chat as cheap as checks written by hand.
             if (
                 kind(item) is dict
                 and len(item) == 2
                 and kind(text := item.get("content")) is str
                 and text.isascii()
                 and (free or least <= len(text) <= greatest)
-                and item.get("role") in roles
+                and kind(role := item.get("role")) is str
+                and role in roles
             ):
                 continue
             if not space.contains(item):
+                index = next(index for index, one in enumerate(messages) if one is item)
                 return f"message {index}: {space._reason(item) or f'not in {space}'}"
         return None
 

@@ -14,6 +14,11 @@ from rolloutlib.spaces._sequence import SequenceSpace
 __all__ = ["TokenSequenceSpace", "TokenSpace", "id", "sequence"]
 
 
+_INTEGERS = (int, np.integer)
+_NO_IDS = (bool, np.timedelta64)
+"""What Python and NumPy derive from integers."""
+
+
 class TokenSpace(gym.spaces.Discrete):
     """Single token ids: Gymnasium's `Discrete`, without bools and with a total `contains`."""
 
@@ -72,7 +77,7 @@ class TokenSequenceSpace(SequenceSpace):
         # Python over as many tokens as a context holds.
         kinds = set(map(type, ids))
         return not ids or bool(
-            all(kind is int or issubclass(kind, np.integer) for kind in kinds)
+            all(issubclass(kind, _INTEGERS) and not issubclass(kind, _NO_IDS) for kind in kinds)
             and self._start <= min(ids)
             and max(ids) < self._stop
         )

@@ -30,7 +30,8 @@ class ToolCallSpace(StructuredSpace[ToolCall]):
         seed: Seeds the sampling, also of the spaces of arguments.
 
     Raises:
-        TypeError: A name is not text, or the schema of a tool is not a space of dictionaries.
+        TypeError: `tools` is no mapping, a name is not text, or the schema of a tool is not a space
+            of dictionaries.
         ValueError: There are no tools, or a tool has no name.
     """
 
@@ -41,6 +42,9 @@ class ToolCallSpace(StructuredSpace[ToolCall]):
         include_id_in_samples: bool = False,
         seed: int | None = None,
     ) -> None:
+        if not isinstance(cast("object", tools), Mapping):
+            msg = f"tools must be a mapping from names to spaces, got {tools!r}"
+            raise TypeError(msg)
         if not tools:
             msg = f"tools must have at least one tool, got {tools!r}"
             raise ValueError(msg)
@@ -57,10 +61,10 @@ class ToolCallSpace(StructuredSpace[ToolCall]):
                     f"such as gymnasium.spaces.Dict, got {space!r}"
                 )
                 raise TypeError(msg)
-        # In the order of names, so that equal spaces draw equal samples.
-        self._tools = {name: tools[name] for name in sorted(tools)}
+        self._tools = dict(tools)
+        self._names = sorted(tools)  # the order of drawing: equal spaces draw equal samples
         self.include_id_in_samples = include_id_in_samples
-        super().__init__(ToolCall, parts=self._tools.values(), seed=seed)
+        super().__init__(ToolCall, parts=[tools[name] for name in self._names], seed=seed)
 
     @property
     def tool_schemas(self) -> Mapping[str, gym.Space[Any]]:
@@ -110,8 +114,7 @@ class ToolCallSpace(StructuredSpace[ToolCall]):
         return None if name in self._tools else f"there is no tool {name!r}"
 
     def _draw(self) -> ToolCall:
-        names = list(self._tools)
-        name = names[self.np_random.integers(len(names))]
+        name = self._names[self.np_random.integers(len(self._names))]
         call: ToolCall = {
             "name": name,
             "arguments": self._arguments(name, self._tools[name].sample()),
