@@ -88,7 +88,7 @@ def test_sequences_of_ids(ids: Any) -> None:
         np.array([True]),
         np.array([]),
         np.array([3], object),
-        [np.timedelta64(3)],
+        [np.timedelta64(3, "s")],
         np.array([3], "m8[s]"),
         np.array([[3]]),
         np.array(3),
@@ -104,7 +104,7 @@ def test_single_ids() -> None:
     assert isinstance(space, gym.spaces.Discrete)
     for token in (3, 52, np.int32(5), np.array(5), Special.EOS):
         assert token in space
-    for wrong in (2, 53, True, 3.0, "3", None, [3], 10**400, np.timedelta64(3)):
+    for wrong in (2, 53, True, 3.0, "3", None, [3], 10**400, np.timedelta64(3, "s")):
         assert wrong not in space
 
 

@@ -25,7 +25,7 @@ class TokenSpace(gym.spaces.Discrete):
     def contains(self, x: Any) -> bool:
         """Tell whether a value is an id; neither a bool nor a float is one."""
         try:
-            return not isinstance(x, bool) and bool(super().contains(x))
+            return not isinstance(x, _NO_IDS) and bool(super().contains(x))
         except Exception:  # whatever a value does that is looked at
             return False
 
