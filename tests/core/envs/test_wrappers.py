@@ -68,6 +68,27 @@ async def test_wrappers_change_what_passes_through_them() -> None:
     assert await env.step("abc") == ("<6>", 1.5, True, False, {})
 
 
+class LaterText(AsyncObservationWrapper[str, int, int]):
+    async def observation(self, observation: int) -> str:
+        return f"<{observation}>"
+
+
+class LaterSpoken(AsyncActionWrapper[str, str, int]):
+    async def action(self, action: str) -> int:
+        return len(action)
+
+
+class LaterHalved(AsyncRewardWrapper[str, str]):
+    async def reward(self, reward: float) -> float:
+        return reward / 2
+
+
+async def test_what_a_wrapper_changes_it_may_change_in_coroutines() -> None:
+    env = LaterHalved(LaterSpoken(LaterText(Counter())))
+    assert (await env.reset())[0] == "<0>"
+    assert await env.step("abc") == ("<3>", 1.5, False, False, {})
+
+
 async def test_a_plain_wrapper_is_the_environment() -> None:
     counter = Counter()
     async with AsyncWrapper[int, int, int, int](counter) as env:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 from abc import abstractmethod
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any, Generic, cast
 
 from typing_extensions import TypeVar
@@ -22,6 +24,7 @@ __all__ = [
 
 WrapperObsT = TypeVar("WrapperObsT", default=Any)
 WrapperActT = TypeVar("WrapperActT", default=Any)
+ValueT = TypeVar("ValueT")
 
 
 class AsyncWrapper(
@@ -83,47 +86,64 @@ class AsyncWrapper(
 class AsyncObservationWrapper(
     AsyncWrapper[WrapperObsT, ActT, ObsT, ActT], Generic[WrapperObsT, ActT, ObsT]
 ):
-    """A wrapper that changes what is observed: implement `observation`, set `observation_space`."""
+    """A wrapper that changes what is observed: implement `observation`, set `observation_space`.
+
+    `observation` may be a coroutine function or an ordinary one, which runs on the event loop.
+    """
 
     async def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[WrapperObsT, dict[str, Any]]:
         """Begin an episode, and change its first observation."""
         observation, info = await self.env.reset(seed=seed, options=options)
-        return self.observation(observation), info
+        return await _value(self.observation(observation)), info
 
     async def step(self, action: ActT) -> tuple[WrapperObsT, float, bool, bool, dict[str, Any]]:
         """Act once, and change the observation that follows."""
         observation, reward, terminated, truncated, info = await self.env.step(action)
-        return self.observation(observation), reward, terminated, truncated, info
+        seen = await _value(self.observation(observation))
+        return seen, reward, terminated, truncated, info
 
     @abstractmethod
-    def observation(self, observation: ObsT) -> WrapperObsT:
+    def observation(self, observation: ObsT) -> WrapperObsT | Awaitable[WrapperObsT]:
         """Return what is observed in place of an observation of the inner environment."""
 
 
 class AsyncActionWrapper(
     AsyncWrapper[ObsT, WrapperActT, ObsT, ActT], Generic[ObsT, WrapperActT, ActT]
 ):
-    """A wrapper that changes what is done: implement `action`, set `action_space`."""
+    """A wrapper that changes what is done: implement `action`, set `action_space`.
+
+    `action` may be a coroutine function or an ordinary one, which runs on the event loop.
+    """
 
     async def step(self, action: WrapperActT) -> tuple[ObsT, float, bool, bool, dict[str, Any]]:
         """Act once, by the action that the inner environment understands."""
-        return await self.env.step(self.action(action))
+        return await self.env.step(await _value(self.action(action)))
 
     @abstractmethod
-    def action(self, action: WrapperActT) -> ActT:
+    def action(self, action: WrapperActT) -> ActT | Awaitable[ActT]:
         """Return the inner environment's action for an action from outside."""
 
 
 class AsyncRewardWrapper(AsyncWrapper[ObsT, ActT, ObsT, ActT], Generic[ObsT, ActT]):
-    """A wrapper that changes the reward: implement `reward`."""
+    """A wrapper that changes the reward: implement `reward`.
+
+    `reward` may be a coroutine function or an ordinary one, which runs on the event loop.
+    """
 
     async def step(self, action: ActT) -> tuple[ObsT, float, bool, bool, dict[str, Any]]:
         """Act once, and change the reward."""
         observation, reward, terminated, truncated, info = await self.env.step(action)
-        return observation, self.reward(reward), terminated, truncated, info
+        paid = await _value(self.reward(reward))
+        return observation, paid, terminated, truncated, info
 
     @abstractmethod
-    def reward(self, reward: float) -> float:
+    def reward(self, reward: float) -> float | Awaitable[float]:
         """Return what is paid in place of a reward of the inner environment."""
+
+
+async def _value(value: ValueT | Awaitable[ValueT]) -> ValueT:
+    if inspect.isawaitable(value):
+        return cast("ValueT", await value)
+    return value
