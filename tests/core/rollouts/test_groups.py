@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -333,6 +334,105 @@ def test_a_cancellation_that_nobody_asked_for_is_a_failure() -> None:
         ] * 2
 
     asyncio.run(main())
+
+
+class Connected(AsyncScriptedEnv):
+    """Keeps a task group open from its reset to its closing, as clients of tool servers do."""
+
+    def __init__(self, *args: Any, loses_connection: bool = False, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._loses_connection = loses_connection
+        self._connection = contextlib.AsyncExitStack()
+
+    async def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[str, dict[str, Any]]:
+        self._tasks = await self._connection.enter_async_context(anyio.create_task_group())
+        self._tasks.start_soon(anyio.sleep_forever)
+        return await super().reset(seed=seed, options=options)
+
+    async def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        result = await super().step(action)
+        if self._loses_connection:
+            self._tasks.start_soon(self._lose_connection)
+            await anyio.sleep_forever()
+        return result
+
+    async def close(self) -> None:
+        self._tasks.cancel_scope.cancel()
+        try:
+            await self._connection.aclose()
+        finally:
+            await super().close()
+
+    async def _lose_connection(self) -> None:
+        msg = "connection lost"
+        raise ConnectionError(msg)
+
+
+async def test_an_environment_may_keep_a_task_group_open_until_it_is_closed() -> None:
+    log = Log()
+    group = await arollout_group(
+        "item", lambda _: Connected(log=log), apolicy, num_rollouts=4, concurrency=2
+    )
+    assert accounted(group, 4)
+    assert [dict(trajectory.metadata) for trajectory in group.trajectories] == [{}] * 4
+    assert log.opened == log.closed == 4
+
+
+async def test_an_environment_whose_own_task_fails_is_a_failure_among_others() -> None:
+    log = Log()
+    members = [{}, {"loses_connection": True}, {}, {}]
+    group = await arollout_group(
+        "item", factory(Connected, log, members), apolicy, num_rollouts=4, concurrency=2
+    )
+    assert accounted(group, 4)
+    [error] = group.errors
+    assert (error.index, error.phase, error.error_type) == (1, "step", "RuntimeError")
+    assert "its caller did not ask for" in error.error_message
+    assert error.trajectory is not None
+    assert "connection lost" in error.traceback
+    assert log.opened == log.closed == 4
+
+
+class MuteError(Exception):
+    def __str__(self) -> str:
+        msg = "no text"
+        raise RuntimeError(msg)
+
+    __repr__ = __str__
+
+
+@dataclasses.dataclass(frozen=True)
+class FrozenError(Exception):
+    code: int
+
+
+@pytest.mark.parametrize("event", ["make_env", "reset", "step 0"])
+@pytest.mark.parametrize("error", [MuteError(), FrozenError(3)])
+async def test_odd_exceptions_are_recorded_as_what_they_are(error: Exception, event: str) -> None:
+    for group, _ in await both([{}, {"faults": {event: error, "close": MuteError()}}, {}]):
+        assert accounted(group, 3)
+        [record] = group.errors
+        assert record.error_type.endswith(type(error).__name__)
+        assert record.traceback
+
+
+async def test_an_odd_exception_in_close_keeps_the_episode() -> None:
+    for group, _ in await both([{"faults": {"close": MuteError()}}]):
+        [trajectory] = group.trajectories
+        assert "MuteError" in trajectory.metadata["close_error"]
+
+
+async def test_one_exception_raised_in_many_places_mixes_no_records() -> None:
+    shared = KeyError("the same object")
+    members = [{"faults": {"step 1": shared}}, {"faults": {"reset": shared}}]
+    for group, _ in await both(members):
+        first, second = group.errors
+        assert first.trajectory is not None
+        assert (first.trajectory.member, len(first.trajectory.steps)) == (0, 1)
+        assert second.trajectory is None
+    assert Trajectory.from_exception(shared) is None
 
 
 async def test_a_limiter_may_get_its_tokens_later() -> None:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import inspect
 import math
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar, cast
 
 import anyio
@@ -62,12 +62,12 @@ async def call(
     return result
 
 
-@contextlib.contextmanager
-def refuse_stray_cancellation(place: object) -> Generator[None]:
-    """Turn a cancellation that nobody asked for into an error.
+class RefuseStrayCancellation:
+    """Turns a cancellation that nobody asked for into an error, in a `with` block.
 
-    In asyncio any code may raise `CancelledError`: by awaiting a task that was cancelled, say. Were
-    it let through, the task that runs the code would end without a trace.
+    In asyncio any code may raise `CancelledError`: by awaiting a task that was cancelled, say. A task
+    group that an environment keeps open cancels the code around it when one of its tasks fails. Were
+    this let through, the task that runs the code would end without a trace.
 
     Args:
         place: Where it would come from, for the error message.
@@ -75,14 +75,30 @@ def refuse_stray_cancellation(place: object) -> Generator[None]:
     Raises:
         RuntimeError: The code inside was cancelled, and its caller was not.
     """
-    try:
-        yield
-    except asyncio.CancelledError as error:
-        task = asyncio.current_task()
-        if task is None or task.cancelling() or anyio.current_effective_deadline() == -math.inf:
-            raise
-        msg = f"{place} ended in a cancellation that its caller did not ask for"
-        raise RuntimeError(msg) from error
+
+    def __init__(self, place: object) -> None:
+        self._place = place
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: object
+    ) -> None:
+        cancellations = (asyncio.CancelledError, anyio.get_cancelled_exc_class())
+        if isinstance(error, cancellations) and not _is_cancelled():
+            msg = f"{self._place} ended in a cancellation that its caller did not ask for"
+            raise RuntimeError(msg) from error
+
+
+def _is_cancelled() -> bool:
+    """Tell whether the present task is being cancelled, through a scope or by asyncio itself."""
+    if anyio.current_effective_deadline() == -math.inf:
+        return True
+    if anyio.get_cancelled_exc_class() is not asyncio.CancelledError:
+        return False
+    task = asyncio.current_task()
+    return task is None or task.cancelling() > 0
 
 
 def read_concurrency(

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import math
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from typing import Any, TypeAlias, cast
 
 import anyio
 import gymnasium as gym
 
-from rolloutlib._calls import read_concurrency, refuse_stray_cancellation
+from rolloutlib._calls import RefuseStrayCancellation, read_concurrency
 from rolloutlib.envs import AsyncEnv, as_async
 from rolloutlib.rollouts._member import Member, OnError, Outcomes
 from rolloutlib.rollouts._policies import ActionT, AsyncPolicy, ObservationT, Policy
 from rolloutlib.rollouts._rollout import arun_episode, run_episode
-from rolloutlib.rollouts._trajectories import ItemT, TrajectoryGroup, attach
+from rolloutlib.rollouts._trajectories import ItemT, TrajectoryGroup, attach, read_error
 
 CLOSE_SECONDS = 30.0
 """How long the closing of an asynchronous environment may take."""
@@ -84,7 +85,7 @@ def rollout_group(
         for index in range(num_rollouts):
             _run_member(outcomes.member(index), make_env, policy, options)
     except BaseException as error:
-        attach(error, outcomes.group())
+        attach(error, group=outcomes.group())
         raise
     return outcomes.group()
 
@@ -175,7 +176,7 @@ async def arollout_group(
         if failures:
             raise failures[0]
     except BaseException as error:
-        attach(error, outcomes.group())
+        attach(error, group=outcomes.group())
         raise
     return outcomes.group()
 
@@ -215,37 +216,49 @@ async def _arun_member(
     *,
     inline: bool,
 ) -> None:
-    try:
-        with refuse_stray_cancellation("make_env"):
-            made = make_env(member.item)
-            environment = as_async(await made if inspect.isawaitable(made) else made, inline=inline)
-        recorder = member.record(environment)
+    # Around all that happens, since an environment may open scopes and task groups of its own in
+    # make_env or reset, and end them in close: scopes have to be nested.
+    with anyio.CancelScope() as scope:
         try:
-            trajectory = await arun_episode(environment, policy, recorder, options, inline=inline)
-        except BaseException as error:
-            with _noting(error, environment):
-                await _close(environment)
+            with RefuseStrayCancellation(member):
+                made = make_env(member.item)
+                environment = as_async(
+                    await made if inspect.isawaitable(made) else made, inline=inline
+                )
+                recorder = member.record(environment)
+                try:
+                    trajectory = await arun_episode(
+                        environment, policy, recorder, options, inline=inline
+                    )
+                except BaseException as error:
+                    with _noting(error, environment):
+                        await _close(environment, scope)
+                    raise
+        except anyio.get_cancelled_exc_class():
             raise
-    except anyio.get_cancelled_exc_class():
-        raise
-    except BaseException as error:
-        member.fail(error)
-        return
-    member.keep(trajectory)
+        except BaseException as error:
+            member.fail(error)
+            return
+        member.keep(trajectory)
+        try:
+            await _close(environment, scope)
+        except Exception as error:  # whatever an environment raises
+            member.keep(trajectory, close_error=error)
+
+
+async def _close(environment: AsyncEnv[Any, Any], scope: anyio.CancelScope) -> None:
+    """Close an environment inside a scope, also if the scope is in one that is being cancelled."""
+    scope.shield, scope.deadline = True, anyio.current_time() + CLOSE_SECONDS
     try:
-        await _close(environment)
-    except Exception as error:  # whatever an environment raises
-        member.keep(trajectory, close_error=error)
-
-
-async def _close(environment: AsyncEnv[Any, Any]) -> None:
-    """Close an environment, also for a caller who is being cancelled."""
-    with anyio.move_on_after(CLOSE_SECONDS, shield=True) as scope:
-        with refuse_stray_cancellation(environment):
+        with RefuseStrayCancellation(environment):
             await environment.close()
-    if scope.cancelled_caught:
+    except anyio.get_cancelled_exc_class() as error:
+        if not scope.cancel_called:
+            raise
         msg = f"closing {environment} took longer than {CLOSE_SECONDS} s"
-        raise TimeoutError(msg)
+        raise TimeoutError(msg) from error
+    finally:
+        scope.shield, scope.deadline = False, math.inf
 
 
 @contextlib.contextmanager
@@ -254,4 +267,5 @@ def _noting(error: BaseException, environment: object) -> Generator[None]:
     try:
         yield
     except Exception as close_error:  # whatever an environment raises
-        error.add_note(f"closing {environment} failed too: {close_error!r}")
+        with contextlib.suppress(Exception):  # a frozen dataclass takes no notes
+            error.add_note(f"closing {environment} failed too: {read_error(close_error, repr)}")

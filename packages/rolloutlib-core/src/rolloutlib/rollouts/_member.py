@@ -15,10 +15,10 @@ from rolloutlib.rollouts._policies import ActionT, ObservationT
 from rolloutlib.rollouts._recorder import Recorder, check_max_steps
 from rolloutlib.rollouts._trajectories import (
     ItemT,
-    Phase,
     RolloutError,
     Trajectory,
     TrajectoryGroup,
+    read_error,
 )
 
 OnError: TypeAlias = Literal["record", "raise"]
@@ -137,6 +137,9 @@ class Member(Generic[ItemT, ObservationT, ActionT]):
         )
         return self._recorder
 
+    def __str__(self) -> str:
+        return f"rollout {self._index}"
+
     def keep(
         self,
         trajectory: Trajectory[ObservationT, ActionT],
@@ -144,7 +147,7 @@ class Member(Generic[ItemT, ObservationT, ActionT]):
     ) -> None:
         """Take the finished episode, and then again if its environment could not be closed."""
         if close_error is not None:
-            metadata = {**trajectory.metadata, "close_error": repr(close_error)}
+            metadata = {**trajectory.metadata, "close_error": read_error(close_error, repr)}
             trajectory = dataclasses.replace(trajectory, metadata=metadata)
         self._outcomes.keep(self._index, trajectory)
 
@@ -155,8 +158,12 @@ class Member(Generic[ItemT, ObservationT, ActionT]):
             BaseException: The exception, if failures are to be raised, or if it is not an error of
                 the episode but an interrupt.
         """
-        phase: Phase = "make_env" if self._recorder is None else self._recorder.phase
+        recorder = self._recorder
         error = RolloutError.from_exception(
-            exception, index=self._index, phase=phase, seed=self._seed
+            exception,
+            index=self._index,
+            phase="make_env" if recorder is None else recorder.phase,
+            seed=self._seed,
+            trajectory=None if recorder is None else recorder.unfinished(),
         )
         self._outcomes.fail(self._index, error, exception)

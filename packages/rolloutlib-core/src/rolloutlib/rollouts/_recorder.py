@@ -133,8 +133,13 @@ class Recorder(Generic[ObservationT, ActionT]):
 
     def leave(self, error: BaseException) -> None:
         """Let what was recorded so far travel with the exception that ends the episode."""
-        if self._initial is not None:
-            attach(error, self._make(terminated=False, truncated=False))
+        attach(error, trajectory=self.unfinished())
+
+    def unfinished(self) -> Trajectory[ObservationT, ActionT] | None:
+        """Return the record so far, or None before the first observation."""
+        if self._initial is None:
+            return None
+        return self._make(terminated=False, truncated=False)
 
     def _make(self, terminated: bool, truncated: bool) -> Trajectory[ObservationT, ActionT]:
         observation, info = cast("tuple[ObservationT, dict[str, Any]]", self._initial)

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import gymnasium as gym
 
-from rolloutlib._calls import call, refuse_stray_cancellation
+from rolloutlib._calls import RefuseStrayCancellation, call
 from rolloutlib._values import snapshot
 from rolloutlib.envs import AsyncEnv
 from rolloutlib.rollouts._policies import (
@@ -132,7 +132,7 @@ async def arun_episode(
 ) -> Trajectory[ObservationT, ActionT]:
     """Run one episode into a recorder, and leave the record on any exception."""
     try:
-        with refuse_stray_cancellation(f"the episode in {environment}"):
+        with RefuseStrayCancellation(f"the episode in {environment}"):
             observation = recorder.begin(
                 await environment.reset(seed=recorder.seed, options=snapshot(options))
             )

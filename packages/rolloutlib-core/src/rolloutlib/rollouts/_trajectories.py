@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
@@ -127,18 +127,19 @@ class RolloutError:
         index: int | None = None,
         phase: Phase | None = None,
         seed: int | None = None,
+        trajectory: Trajectory[Any, Any] | None = None,
     ) -> RolloutError:
-        """Describe an exception, and keep what was recorded before it."""
+        """Describe an exception, whatever it does when it is asked for its text."""
         kind = type(error)
         module = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
         return cls(
             f"{module}{kind.__qualname__}",
-            str(error),
+            read_error(error, str),
             index=index,
             phase=phase,
-            traceback="".join(traceback.format_exception(error)),
+            traceback=read_error(error, _format_traceback),
             seed=seed,
-            trajectory=Trajectory.from_exception(error),
+            trajectory=trajectory,
         )
 
 
@@ -221,9 +222,22 @@ class TrajectoryGroup(Generic[ItemT, ObservationT, ActionT]):
         return len(self.trajectories) + len(self.errors)
 
 
-def attach(
-    error: BaseException, record: Trajectory[Any, Any] | TrajectoryGroup[Any, Any, Any]
-) -> None:
-    """Let a record travel with an exception; `from_exception` finds it there."""
-    kind = "trajectory" if isinstance(record, Trajectory) else "group"
-    error.__dict__[f"_rolloutlib_{kind}"] = record
+def attach(error: BaseException, **records: object) -> None:
+    """Let records travel with an exception; `from_exception` finds them there.
+
+    An environment may raise one exception many times, so None takes the place of an earlier record.
+    """
+    for kind, record in records.items():
+        error.__dict__[f"_rolloutlib_{kind}"] = record
+
+
+def read_error(error: BaseException, form: Callable[[BaseException], str]) -> str:
+    """Return a text form of an exception, or say that it has none: user code writes it."""
+    try:
+        return form(error)
+    except Exception as failure:
+        return f"<{type(error).__qualname__}, whose text raises {type(failure).__qualname__}>"
+
+
+def _format_traceback(error: BaseException) -> str:
+    return "".join(traceback.format_exception(error))
