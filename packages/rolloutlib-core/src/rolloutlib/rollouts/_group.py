@@ -84,10 +84,10 @@ def rollout_group(
     try:
         for index in range(num_rollouts):
             _run_member(outcomes.member(index), make_env, policy, options)
+        return outcomes.group()
     except BaseException as error:
         attach(error, group=outcomes.group())
         raise
-    return outcomes.group()
 
 
 async def arollout_group(
@@ -175,10 +175,10 @@ async def arollout_group(
                 tasks.start_soon(work)
         if failures:
             raise failures[0]
+        return outcomes.group()
     except BaseException as error:
         attach(error, group=outcomes.group())
         raise
-    return outcomes.group()
 
 
 def _run_member(
@@ -193,7 +193,8 @@ def _run_member(
             msg = f"make_env must return a gymnasium.Env, got {environment!r}"
             raise TypeError(msg)
         try:
-            trajectory = run_episode(environment, policy, member.record(environment), options)
+            recorder = member.record(environment)
+            member.keep(run_episode(environment, policy, recorder, options))
         except BaseException as error:
             with _noting(error, environment):
                 environment.close()
@@ -201,11 +202,10 @@ def _run_member(
     except BaseException as error:
         member.fail(error)
         return
-    member.keep(trajectory)
     try:
         environment.close()
     except Exception as error:  # whatever an environment raises
-        member.keep(trajectory, close_error=error)
+        member.note_close_error(error)
 
 
 async def _arun_member(
@@ -225,10 +225,10 @@ async def _arun_member(
                 environment = as_async(
                     await made if inspect.isawaitable(made) else made, inline=inline
                 )
-                recorder = member.record(environment)
                 try:
-                    trajectory = await arun_episode(
-                        environment, policy, recorder, options, inline=inline
+                    recorder = member.record(environment)
+                    member.keep(
+                        await arun_episode(environment, policy, recorder, options, inline=inline)
                     )
                 except BaseException as error:
                     with _noting(error, environment):
@@ -239,11 +239,10 @@ async def _arun_member(
         except BaseException as error:
             member.fail(error)
             return
-        member.keep(trajectory)
         try:
             await _close(environment, scope)
         except Exception as error:  # whatever an environment raises
-            member.keep(trajectory, close_error=error)
+            member.note_close_error(error)
 
 
 async def _close(environment: AsyncEnv[Any, Any], scope: anyio.CancelScope) -> None:

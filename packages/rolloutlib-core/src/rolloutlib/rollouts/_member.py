@@ -72,14 +72,21 @@ class Outcomes(Generic[ItemT, ObservationT, ActionT]):
         """Take a finished episode."""
         self._trajectories[index] = trajectory
 
+    def annotate(self, index: int, **facts: object) -> None:
+        """Add facts to the metadata of a finished episode."""
+        trajectory = self._trajectories[index]
+        metadata = {**trajectory.metadata, **facts}
+        self._trajectories[index] = dataclasses.replace(trajectory, metadata=metadata)
+
     def fail(self, index: int, error: RolloutError, exception: BaseException) -> None:
-        """Take a failed episode.
+        """Take a failed episode; one that was finished when it was interrupted stays finished.
 
         Raises:
             BaseException: The exception, if failures are to be raised, or if it is not an error of
                 the episode but an interrupt.
         """
-        self._errors[index] = error
+        if index not in self._trajectories:
+            self._errors[index] = error
         if self._on_error == "raise" or not isinstance(exception, Exception):
             raise exception
 
@@ -140,16 +147,13 @@ class Member(Generic[ItemT, ObservationT, ActionT]):
     def __str__(self) -> str:
         return f"rollout {self._index}"
 
-    def keep(
-        self,
-        trajectory: Trajectory[ObservationT, ActionT],
-        close_error: Exception | None = None,
-    ) -> None:
-        """Take the finished episode, and then again if its environment could not be closed."""
-        if close_error is not None:
-            metadata = {**trajectory.metadata, "close_error": read_error(close_error, repr)}
-            trajectory = dataclasses.replace(trajectory, metadata=metadata)
+    def keep(self, trajectory: Trajectory[ObservationT, ActionT]) -> None:
+        """Take the finished episode."""
         self._outcomes.keep(self._index, trajectory)
+
+    def note_close_error(self, error: Exception) -> None:
+        """Tell in the record of the finished episode that its environment could not be closed."""
+        self._outcomes.annotate(self._index, close_error=read_error(error, repr))
 
     def fail(self, exception: BaseException) -> None:
         """Take the failure of the episode.
