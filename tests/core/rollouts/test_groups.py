@@ -6,11 +6,13 @@ import asyncio
 import contextlib
 import dataclasses
 import threading
+import uuid
 from collections.abc import Callable
 from typing import Any
 
 import anyio
 import anyio.lowlevel
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -582,6 +584,21 @@ async def test_bad_arguments_are_refused_before_anything_is_made(
         with pytest.raises(error, match=f"{name} must .*{value!r}"):
             rollout_group("item", make_env, policy, **arguments)
     assert log.opened == 0
+
+
+async def test_numpy_integers_count_and_odd_names_name() -> None:
+    two: Any = np.int64(2)
+    counts = {"num_rollouts": two, "max_steps": two, "seed": two}
+    group = rollout_group("item", lambda _: ScriptedEnv(3), policy, **counts)
+    again = await arollout_group(
+        "item", lambda _: AsyncScriptedEnv(3), policy, concurrency=two, **counts
+    )
+    assert group.num_truncated == again.num_truncated == 2
+    assert type(group.seed) is int
+    for name in (uuid.uuid4(), np.int64(7), 7):
+        item_id: Any = name
+        group = rollout_group("item", lambda _: ScriptedEnv(1), policy, item_id=item_id)
+        assert (group.item_id, group.num_completed) == (item_id, 1)
 
 
 def test_a_member_replays_alone() -> None:

@@ -64,6 +64,16 @@ def test_steps_come_back_as_they_were_given() -> None:
         trajectory.steps[3]
 
 
+def test_steps_may_come_from_an_iterator_and_can_be_joined() -> None:
+    steps = [Step("a", 0, 1.0, "b", False, False), Step("b", 1, 0.5, "c", True, False)]
+    trajectory: Any = Trajectory("a", iter(steps))  # pyright: ignore[reportArgumentType]
+    assert trajectory.steps == tuple(steps)
+    assert trajectory.steps + trajectory.steps == tuple(steps * 2)
+    joined: Any = tuple(steps)
+    joined += trajectory.steps
+    assert joined == tuple(steps * 2)
+
+
 def test_a_trajectory_gathers_its_steps() -> None:
     trajectory = Trajectory("o0", STEPS, {"i": 1}, True, False, {"m": 1})
     assert trajectory.observations == ("o0", "o1", "o2", "o3")

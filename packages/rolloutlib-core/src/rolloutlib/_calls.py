@@ -7,6 +7,7 @@ import contextlib
 import inspect
 import math
 from collections.abc import Awaitable, Callable
+from numbers import Integral
 from typing import Any, TypeVar, cast
 
 import anyio
@@ -129,7 +130,7 @@ def check_count(name: str, value: int) -> None:
         TypeError: The value is not an integer.
         ValueError: It is less than 1.
     """
-    if not isinstance(cast("object", value), int) or isinstance(value, bool):
+    if not isinstance(cast("object", value), Integral) or isinstance(value, bool):
         msg = f"{name} must be an integer, got {value!r}"
         raise TypeError(msg)
     if value < 1:

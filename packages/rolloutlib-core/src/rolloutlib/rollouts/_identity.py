@@ -34,7 +34,8 @@ def derive_seed(seed: int, *path: int | str) -> int:
     Returns:
         A seed from 0 to 2**31 - 1.
     """
-    digest = hashlib.sha256(json.dumps([seed, *path]).encode()).digest()
+    # Item ids are text, but a UUID or a NumPy integer is let pass for what it says.
+    digest = hashlib.sha256(json.dumps([seed, *path], default=str).encode()).digest()
     return int.from_bytes(digest[:4], "big") >> (32 - SEED_BITS)
 
 

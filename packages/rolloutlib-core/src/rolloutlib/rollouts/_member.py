@@ -6,6 +6,7 @@ import dataclasses
 import logging
 import secrets
 from collections.abc import Callable, Mapping
+from numbers import Integral
 from typing import Any, Generic, Literal, TypeAlias, cast, get_args
 
 from rolloutlib._calls import check_count
@@ -47,7 +48,7 @@ class Outcomes(Generic[ItemT, ObservationT, ActionT]):
     ) -> None:
         check_count("num_rollouts", num_rollouts)
         check_max_steps(max_steps)
-        if seed is not None and (not isinstance(cast("object", seed), int) or seed < 0):
+        if seed is not None and (not isinstance(cast("object", seed), Integral) or seed < 0):
             msg = f"seed must be a non-negative integer or None, got {seed!r}"
             raise ValueError(msg)
         if on_error not in get_args(OnError):
@@ -58,7 +59,7 @@ class Outcomes(Generic[ItemT, ObservationT, ActionT]):
         self._item = item
         self._item_id = content_id(item, make_env) if item_id is None else item_id
         self._metadata = snapshot(dict(metadata or {}))
-        self._seed = secrets.randbits(SEED_BITS) if seed is None else seed
+        self._seed = secrets.randbits(SEED_BITS) if seed is None else int(seed)
         self._on_error = on_error
         self._trajectories: dict[int, Trajectory[ObservationT, ActionT]] = {}
         self._errors: dict[int, RolloutError] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from numbers import Integral
 from typing import Any, Generic, TypeVar, cast
 
 from rolloutlib._values import snapshot, to_bool, to_float
@@ -172,7 +173,7 @@ def check_max_steps(max_steps: int | None) -> None:
     """Refuse what is not a number of steps."""
     if max_steps is None:
         return
-    if not isinstance(cast("object", max_steps), int) or isinstance(max_steps, bool):
+    if not isinstance(cast("object", max_steps), Integral) or isinstance(max_steps, bool):
         msg = f"max_steps must be an integer or None, got {max_steps!r}"
         raise TypeError(msg)
     if max_steps < 0:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, cast, overload
 
@@ -134,6 +134,16 @@ class StepColumns(Sequence[Step[ObservationT, ActionT]], Generic[ObservationT, A
             return tuple(self) == tuple(cast("Sequence[Any]", other))
         return NotImplemented
 
+    def __add__(
+        self, other: Iterable[Step[ObservationT, ActionT]]
+    ) -> tuple[Step[ObservationT, ActionT], ...]:
+        return (*self, *other)
+
+    def __radd__(
+        self, other: Iterable[Step[ObservationT, ActionT]]
+    ) -> tuple[Step[ObservationT, ActionT], ...]:
+        return (*other, *self)
+
     def __repr__(self) -> str:
         return repr(tuple(self))
 
@@ -144,6 +154,7 @@ def to_columns(
     """Return steps by columns, as they are if they are that already."""
     if isinstance(steps, StepColumns):
         return cast("StepColumns[ObservationT, ActionT]", steps)
+    steps = tuple(steps)  # once, since it may be an iterator
     columns = StepColumns[ObservationT, ActionT]()
     columns.observations = [step.observation for step in steps]
     columns.actions = [step.action for step in steps]
