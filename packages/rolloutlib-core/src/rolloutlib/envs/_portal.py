@@ -60,7 +60,9 @@ class Portal:
             except BaseException:
                 if not future.done():  # the wait was interrupted; the coroutine is still running
                     self.closed = True
-                    future.cancel()
+                    # On a thread, since anyio before 4.16 waits here for the loop, which the
+                    # coroutine may be holding up.
+                    threading.Thread(target=future.cancel, daemon=True).start()
                     self.closed = not finished.wait(GRACE_SECONDS)
                 raise
 
