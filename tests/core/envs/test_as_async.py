@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import gc
+import pickle
 import threading
 from contextvars import ContextVar
 from typing import Any
@@ -285,3 +287,31 @@ def test_what_is_no_environment_is_refused(wrong: Any) -> None:
 
 def test_the_adapter_is_an_async_env() -> None:
     assert isinstance(as_async(Recording()), AsyncEnv)
+
+
+def pickled(env: Any) -> Any:
+    return pickle.loads(pickle.dumps(env))  # noqa: S301
+
+
+class Copyable(Env[int, int]):
+    closed = 0
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[int, dict[str, Any]]:
+        return 0, {}
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+@pytest.mark.parametrize("duplicate", [copy.deepcopy, pickled])
+async def test_a_copy_has_a_copy_of_the_environment_and_a_thread_of_its_own(duplicate: Any) -> None:
+    env = Copyable()
+    adapted = as_async(env)
+    await adapted.reset()
+    other = duplicate(adapted)
+    await adapted.close()
+    assert await other.reset() == (0, {})
+    await other.close()
+    assert (env.closed, other.env.closed) == (1, 1)

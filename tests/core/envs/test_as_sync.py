@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import gc
+import pickle
 import subprocess
 import sys
-import textwrap
 import threading
 from typing import Any
 
@@ -120,6 +121,29 @@ def test_closing_twice_closes_once_and_ends_the_use() -> None:
         adapted.step(1)
 
 
+def pickled(env: Any) -> Any:
+    return pickle.loads(pickle.dumps(env))  # noqa: S301
+
+
+class Pausing(AsyncEnv[Any, Any]):
+    """Holds nothing that cannot be copied."""
+
+    closed = 0
+
+    async def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[int, dict[str, Any]]:
+        await anyio.lowlevel.checkpoint()
+        return 0, {}
+
+    async def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
+        await anyio.lowlevel.checkpoint()
+        return action, 1.0, True, False, {}
+
+    async def close(self) -> None:
+        self.closed += 1
+
+
 def forget(objects: list[Any]) -> None:
     objects.clear()
     gc.collect()
@@ -132,6 +156,17 @@ def test_a_forgotten_environment_warns() -> None:
         forget(forgotten)
 
 
+def test_a_forgotten_environment_frees_its_thread() -> None:
+    env = Recording()
+    forgotten = [as_sync(env)]
+    forgotten[0].reset()
+    [(_, thread, _)] = env.calls
+    with pytest.warns(ResourceWarning, match="was never closed"):
+        forget(forgotten)
+    thread.join(30)
+    assert not thread.is_alive()
+
+
 def test_a_gymnasium_environment_is_returned_as_it_is() -> None:
     env = gym.make("CartPole-v1")
     assert as_sync(env) is env
@@ -141,9 +176,59 @@ def test_a_gymnasium_environment_is_returned_as_it_is() -> None:
         SyncFromAsync(env)  # pyright: ignore[reportArgumentType]
 
 
-def test_an_unknown_backend_is_an_error_of_the_first_call() -> None:
-    with pytest.raises(LookupError):
-        as_sync(Recording(), backend="curio").reset()
+def test_an_unknown_backend_is_refused_at_once() -> None:
+    with pytest.raises(ValueError, match=r"backend must be one of .*, got 'curio'"):
+        as_sync(Recording(), backend="curio")
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+@pytest.mark.parametrize(
+    "error",
+    [KeyboardInterrupt(), SystemExit(3), GeneratorExit(), BaseExceptionGroup("", [SystemExit()])],
+)
+def test_what_would_end_a_loop_comes_out_and_leaves_it_running(
+    error: BaseException, backend: str
+) -> None:
+    class Exiting(Recording):
+        async def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
+            raise error
+
+    env = Exiting()
+    adapted = as_sync(env, backend=backend)
+    adapted.reset()
+    with pytest.raises(type(error)) as caught:
+        adapted.step(1)
+    assert caught.value is error
+    adapted.reset()
+    adapted.close()
+    assert [name for name, _, _ in env.calls] == ["reset", "reset", "close"]
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_a_cancellation_that_nobody_asked_for_is_an_error(backend: str) -> None:
+    class Straying(Recording):
+        async def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
+            raise asyncio.CancelledError
+
+    adapted = as_sync(Straying(), backend=backend)
+    with pytest.raises(RuntimeError, match="its caller did not ask for"):
+        adapted.step(1)
+    adapted.close()
+
+
+@pytest.mark.parametrize("duplicate", [copy.deepcopy, pickled])
+def test_a_copy_has_a_copy_of_the_environment_and_a_loop_of_its_own(duplicate: Any) -> None:
+    env = Pausing()
+    adapted = as_sync(env)
+    adapted.reset()
+    other = duplicate(adapted)
+    adapted.close()
+    assert other.env is not env
+    assert other.step(1)[0] == 1
+    other.close()
+    assert (env.closed, other.env.closed) == (1, 1)
+    with pytest.raises(RuntimeError, match="was closed"):
+        duplicate(adapted).reset()
 
 
 INTERRUPTED = """
@@ -153,6 +238,8 @@ from rolloutlib import AsyncEnv, as_sync
 from rolloutlib.envs import _portal
 
 _portal.GRACE_SECONDS = {grace}
+
+release, closed = threading.Event(), threading.Event()
 
 class Waiting(AsyncEnv):
     action_space = observation_space = gym.spaces.Discrete(2)
@@ -167,6 +254,7 @@ class Waiting(AsyncEnv):
             raise
     async def close(self):
         print("closed", flush=True)
+        closed.set()
 
 env = as_sync(Waiting(), backend={backend!r})
 env.reset()
@@ -175,12 +263,13 @@ try:
 except KeyboardInterrupt:
     print("interrupted", flush=True)
 env.close()
+{after}
 print("end", flush=True)
 """
 
 
-def interrupt(*, backend: str, wait: str, grace: float) -> list[str]:
-    script = textwrap.dedent(INTERRUPTED).format(backend=backend, wait=wait, grace=grace)
+def interrupt(*, backend: str, wait: str, grace: float, after: str = "") -> list[str]:
+    script = INTERRUPTED.format(backend=backend, wait=wait, grace=grace, after=after)
     result = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False
     )
@@ -197,3 +286,14 @@ def test_an_interrupt_cancels_the_call_and_leaves_the_environment_closable(backe
 def test_an_interrupt_comes_out_of_a_call_that_ignores_cancellation() -> None:
     output = interrupt(backend="asyncio", wait="import time; time.sleep(3600)", grace=0.1)
     assert output == ["interrupted", "end"]
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_the_environment_of_an_abandoned_call_is_closed_when_the_call_ends(backend: str) -> None:
+    output = interrupt(
+        backend=backend,
+        wait="release.wait()",
+        grace=0.1,
+        after="release.set(); assert closed.wait(30)",
+    )
+    assert output == ["interrupted", "closed", "end"]

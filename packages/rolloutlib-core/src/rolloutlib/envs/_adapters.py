@@ -105,7 +105,8 @@ class SyncFromAsync(ForwardsAttributes, gym.Env[ObsT, ActT]):
     The environment lives on an event loop of its own, on a thread of its own, for its whole life. It
     works in a thread that runs an event loop itself, such as a notebook's: that loop waits for each
     call. An interrupt (Ctrl-C) cancels the running call and comes out within a few seconds, whatever
-    the environment does; a second one comes out at once.
+    the environment does; a second one comes out at once. A call that does not react to it is left to
+    run out; then the environment is closed.
 
     Args:
         env: The environment to adapt.
@@ -113,6 +114,7 @@ class SyncFromAsync(ForwardsAttributes, gym.Env[ObsT, ActT]):
 
     Raises:
         TypeError: `env` is not an `AsyncEnv`.
+        ValueError: There is no such backend.
     """
 
     env: AsyncEnv[ObsT, ActT]
@@ -122,7 +124,7 @@ class SyncFromAsync(ForwardsAttributes, gym.Env[ObsT, ActT]):
             msg = f"SyncFromAsync adapts an AsyncEnv, got {env!r}"
             raise TypeError(msg)
         self.env = env
-        self._portal = Portal(f"rolloutlib environment {env}", backend)
+        self._portal = Portal(f"rolloutlib environment {env}", backend, env.close)
 
     @property
     def unwrapped(self) -> gym.Env[ObsT, ActT]:
@@ -206,6 +208,7 @@ def as_sync(
 
     Raises:
         TypeError: `env` is no environment of either kind.
+        ValueError: There is no such backend.
     """
     if isinstance(env, gym.Env):
         return env

@@ -23,7 +23,7 @@ class Worker:
 
     Calls may come from any task of any event loop, or of several loops in succession. The thread
     starts with the first call. It is a daemon: a call that never returns does not hold up the end
-    of the process.
+    of the process. A copy starts a thread of its own.
 
     Args:
         name: The name of the thread.
@@ -88,6 +88,9 @@ class Worker:
             self._cleanup()
         except Exception:
             _logger.exception("%s: closing failed after a call was abandoned", self._name)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._name, self._cleanup), {"closed": self.closed}
 
     def __del__(self) -> None:
         if self._thread is not None and not self.closed:
