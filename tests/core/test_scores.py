@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import json
 import pickle
 from decimal import Decimal
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import TypeAdapter
 
 from rolloutlib import Score
 from rolloutlib.scores import Grader
@@ -214,12 +216,29 @@ def test_a_score_is_a_snapshot_and_cannot_be_changed() -> None:
     form = score.to_dict()
     form["metadata"]["seen"].append("c")
     assert score == Score(1.0, {"part": 1.0}, {"seen": ["a"]})
-    with pytest.raises(AttributeError, match="cannot be changed"):
-        score.value = 2.0
-    with pytest.raises(AttributeError, match="cannot be changed"):
-        del score.value
-    with pytest.raises(TypeError):
-        score.components["other"] = Score(1.0)  # pyright: ignore[reportIndexIssue]
+    changed: Any = score
+    with pytest.raises(dataclasses.FrozenInstanceError, match="cannot assign to field 'value'"):
+        changed.value = 2.0
+    with pytest.raises(dataclasses.FrozenInstanceError, match="cannot delete field 'value'"):
+        del changed.value
+    for part in (changed.components, changed.metadata):
+        with pytest.raises(TypeError, match="cannot be changed"):
+            part["other"] = 1
+        with pytest.raises(TypeError, match="cannot be changed"):
+            part.update(other=1)
+        with pytest.raises(TypeError, match="cannot be changed"):
+            part.clear()
+
+
+def test_a_score_is_a_dataclass_of_plain_parts() -> None:
+    assert dataclasses.replace(SCORE, value=1.0) == Score(
+        1.0, SCORE.components, SCORE.metadata, feedback="Nearly."
+    )
+    assert dataclasses.asdict(SCORE)["components"]["format"]["metadata"] == {"seen": ["a"]}
+    assert json.loads(json.dumps(dataclasses.asdict(SCORE)))["value"] == 0.75
+    assert json.loads(json.dumps(SCORE.metadata)) == {"rubric_id": "r"}
+    assert copy.deepcopy(SCORE.components) == SCORE.components
+    assert TypeAdapter(list[Score]).validate_python([SCORE]) == [SCORE]
 
 
 def test_equality_is_of_all_parts() -> None:

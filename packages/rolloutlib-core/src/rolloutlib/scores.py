@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping
-from types import MappingProxyType
+from dataclasses import dataclass
 from typing import Any, NoReturn, Protocol, TypeAlias, TypeVar, cast, overload
 
 import numpy as np
@@ -15,10 +15,10 @@ __all__ = ["Grader", "Score", "ScoreValue"]
 InputT = TypeVar("InputT", contravariant=True)
 RubricT = TypeVar("RubricT", contravariant=True)
 
-_EMPTY: Mapping[str, Any] = MappingProxyType({})
 _FIELDS = frozenset({"value", "components", "metadata", "feedback"})
 
 
+@dataclass(frozen=True, init=False, repr=False, eq=False)
 class Score:
     """A graded value, with the named scores that it was made of.
 
@@ -160,23 +160,15 @@ class Score:
     def __repr__(self) -> str:
         parts = [repr(self.value)]
         if self.components:
-            parts.append(repr(dict(self.components)))
+            parts.append(repr(self.components))
         if self.metadata:
-            parts.append(f"metadata={dict(self.metadata)!r}")
+            parts.append(f"metadata={self.metadata!r}")
         if self.feedback is not None:
             parts.append(f"feedback={self.feedback!r}")
-        return f"Score({', '.join(parts)})"
+        return f"{type(self).__name__}({', '.join(parts)})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self).from_dict, (self.to_dict(),)
-
-    def __setattr__(self, name: str, value: object) -> NoReturn:
-        msg = f"a Score cannot be changed: make a new one instead of setting {name!r}"
-        raise AttributeError(msg)
-
-    def __delattr__(self, name: str) -> NoReturn:
-        msg = f"a Score cannot be changed: {name!r} cannot be deleted"
-        raise AttributeError(msg)
 
 
 ScoreValue: TypeAlias = float | Score
@@ -196,6 +188,21 @@ class Grader(Protocol[InputT, RubricT]):
         ...
 
 
+class _FixedDict(dict[str, Any]):
+    """A dictionary that nothing can be added to or taken from; copies and JSON take it as one."""
+
+    def _refuse(self, *args: object, **kwargs: object) -> NoReturn:
+        msg = "the parts of a Score cannot be changed: make a new Score"
+        raise TypeError(msg)
+
+    __setitem__ = __delitem__ = __ior__ = _refuse  # pyright: ignore[reportAssignmentType]
+    clear = pop = popitem = setdefault = update = _refuse  # pyright: ignore[reportAssignmentType]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (dict(self),)
+
+
+_EMPTY: Mapping[str, Any] = _FixedDict()
 _set = object.__setattr__
 
 
@@ -211,7 +218,7 @@ def _components(components: Mapping[str, float | Score]) -> Mapping[str, Score]:
         scores[name] = (
             part if isinstance(part, Score) else Score(to_float(part, f"component {name!r}"))
         )
-    return MappingProxyType(scores)
+    return _FixedDict(scores)
 
 
 def _metadata(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -219,7 +226,7 @@ def _metadata(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
         msg = f"metadata must be a mapping, got {metadata!r}"
         raise TypeError(msg)
     try:
-        return MappingProxyType(_plain_dict(metadata, "metadata"))
+        return _FixedDict(_plain_dict(metadata, "metadata"))
     except RecursionError:
         msg = "metadata holds itself or is nested too deeply, which JSON cannot hold"
         raise ValueError(msg) from None
