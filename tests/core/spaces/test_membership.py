@@ -466,3 +466,12 @@ def test_seeds_of_all_parts_are_told() -> None:
     tools = {"a": gym.spaces.Dict({"q": spaces.text.text()}), "b": gym.spaces.Dict({})}
     assert all(type(seed) is int for seed in spaces.tools.call(tools).seed(3))
     assert all(type(seed) is int for seed in spaces.tools.call(tools).seed())
+
+
+@pytest.mark.parametrize(
+    "space",
+    [spaces.TextSpace(), spaces.MessageSpace(), spaces.ChatSpace(), spaces.PydanticSpace(int)],
+)
+def test_every_space_that_validates_raises_pydantics_error(space: Any) -> None:
+    with pytest.raises(ValidationError, match=r"1 validation error for"):
+        space.validate({1, 2})

@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar, cast
 
 import gymnasium as gym
 import numpy as np
+from pydantic import ValidationError
 
 from rolloutlib.spaces._pydantic import PydanticSpace
 from rolloutlib.spaces._seeding import seed_each
@@ -52,12 +53,20 @@ class StructuredSpace(PydanticSpace[T], Generic[T]):
         """Return a member of the space as it is.
 
         Raises:
-            ValueError: The value is no member; the error says why.
+            pydantic.ValidationError: The value is no member; the error, a `ValueError`, says why.
         """
         problem = self._reason(value)
         if problem is not None:
-            msg = f"not in {self}: {problem}"
-            raise ValueError(msg)
+            raise ValidationError.from_exception_data(
+                type(self).__name__,
+                [
+                    {
+                        "type": "value_error",
+                        "input": value,
+                        "ctx": {"error": f"not in {self}: {problem}"},
+                    }
+                ],
+            )
         return cast("T", value)
 
     def contains(self, x: object) -> bool:
@@ -72,7 +81,7 @@ class StructuredSpace(PydanticSpace[T], Generic[T]):
         """Return the members that `to_jsonable` was given.
 
         Raises:
-            ValueError: What was read is no member.
+            pydantic.ValidationError: What was read is no member.
         """
         return [self.validate(sample) for sample in copy.deepcopy(list(sample_n))]
 
