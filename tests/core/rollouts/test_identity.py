@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import functools
 import os
 import subprocess
 import sys
@@ -120,6 +121,57 @@ def test_the_same_item_in_another_environment_has_another_name() -> None:
     assert name("item") != name("item", make_other)
     lambdas = (lambda item: make_env(item), lambda item: make_other(item))  # noqa: PLW0108
     assert name("item", lambdas[0]) != name("item", lambdas[1])
+
+
+def make_of_length(length: int, client: object, item: Any) -> ScriptedEnv:
+    return ScriptedEnv(length=length)
+
+
+class Maker:
+    def make(self, item: Any) -> ScriptedEnv:
+        return ScriptedEnv(length=1)
+
+
+class OtherMaker(Maker): ...
+
+
+def in_module(module: str) -> Callable[[Any], ScriptedEnv]:
+    def make_env(item: Any) -> ScriptedEnv:
+        return ScriptedEnv(length=1)
+
+    make_env.__module__ = module
+    return make_env
+
+
+def test_factories_differ_by_module_class_and_bound_arguments() -> None:
+    factories = [
+        functools.partial(make_of_length, 1, Opaque()),
+        functools.partial(make_of_length, 2, Opaque()),
+        functools.partial(make_of_length, client=Opaque(), length=1),
+        functools.partial(make_of_length, client=Opaque(), length=2),
+        Maker().make,
+        OtherMaker().make,
+        in_module("sums"),
+        in_module("products"),
+    ]
+    assert len({name("item", factory) for factory in factories}) == len(factories)
+    assert name("item", factories[0]) == name(
+        "item", functools.partial(make_of_length, 1, Opaque())
+    )
+    assert name("item", Maker().make) == name("item", Maker().make)
+    client = Plain("fresh")
+    factory = functools.partial(make_of_length, 1, client)
+    before = name("item", factory)
+    client.question = "used"
+    assert name("item", factory) == before
+
+
+def test_an_item_that_cannot_be_looked_at_still_gets_a_name() -> None:
+    class Unreadable:
+        def __repr__(self) -> str:
+            raise KeyError(0)
+
+    assert name(Unreadable()) != name(Unreadable())
 
 
 SCRIPT = """

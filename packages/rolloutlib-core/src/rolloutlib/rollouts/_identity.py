@@ -42,25 +42,51 @@ def derive_seed(seed: int, *path: int | str) -> int:
 def content_id(item: object, make_env: Callable[..., object]) -> str:
     """Return a name for an item as a certain factory uses it: equal items, equal names.
 
-    Built from the item's contents and the factory's own name. An item whose contents cannot be told
+    Built from the item's contents, the factory's own name. An item whose contents cannot be told
     (an open file, say) gets a name that no other has.
     """
     try:
-        contents = _contents([_name(make_env), item])
-        text = json.dumps(contents, sort_keys=True)
-    except (TypeError, ValueError, RecursionError):
+        text = json.dumps([_factory(make_env), _contents(item)], sort_keys=True)
+    except Exception:  # whatever the item does that is looked at
         return uuid.uuid4().hex[:16]
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _name(function: Callable[..., object]) -> str:
-    """Name a factory; two lambdas of one scope differ by the names that they use."""
-    while isinstance(function, functools.partial):
-        function = cast("Callable[..., object]", function.func)
+def _factory(function: Callable[..., object]) -> Any:
+    """Describe a factory by its name, the names that it uses, and the arguments of a partial.
+
+    Not by what may change from call to call: variables around a function, an object's attributes.
+    """
+    if isinstance(function, functools.partial):
+        bound = cast("functools.partial[object]", function)
+        return [_factory(bound.func), _setting(bound.args), _setting(bound.keywords)]
+    owner = getattr(function, "__self__", None)
     code = getattr(function, "__code__", None)
-    names: tuple[str, ...] = () if code is None else code.co_names + code.co_freevars
-    qualname = getattr(function, "__qualname__", type(function).__qualname__)
-    return f"{qualname}({','.join(names)})"
+    names = () if code is None else (*code.co_names, *code.co_freevars)
+    return [_name(function), names, None if owner is None else _name(owner)]
+
+
+def _name(value: Any) -> str:
+    """Name a function or a class by its module too, and anything else by its class."""
+    named: Any = value if hasattr(value, "__qualname__") else type(value)
+    if named.__module__ in ("__main__", "__mp_main__"):  # the same file in another process
+        return named.__qualname__
+    return f"{named.__module__}.{named.__qualname__}"
+
+
+def _setting(value: Any) -> Any:
+    """Describe an argument by its contents if it is a value, else by the name of its class."""
+    if isinstance(value, Mapping):
+        pairs = cast("Mapping[Any, Any]", value).items()
+        return sorted([str(key), _setting(item)] for key, item in pairs)
+    if isinstance(value, (list, tuple)):
+        return [_setting(item) for item in cast("list[Any]", value)]
+    if type(value).__repr__ is object.__repr__:  # an object with a life of its own: a client, say
+        return _name(value)
+    try:
+        return _contents(value)
+    except (TypeError, ValueError, RecursionError):
+        return _name(value)
 
 
 def _contents(value: Any) -> Any:
