@@ -68,7 +68,7 @@ def _factory(function: Callable[..., object]) -> Any:
 
 def _name(value: Any) -> str:
     """Name a function or a class by its module too, and anything else by its class."""
-    named: Any = value if hasattr(value, "__qualname__") else type(value)
+    named = value if hasattr(value, "__qualname__") else cast("Any", type(value))
     if named.__module__ in ("__main__", "__mp_main__"):  # the same file in another process
         return named.__qualname__
     return f"{named.__module__}.{named.__qualname__}"
