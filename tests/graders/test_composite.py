@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping
 from decimal import Decimal
@@ -176,6 +177,28 @@ async def test_a_grader_s_own_error_comes_out_with_a_note_that_names_the_criteri
     with pytest.raises(KeyError) as acaught:
         await grader.ascore({"a": 1}, RUBRIC)
     assert acaught.value.__notes__ == caught.value.__notes__
+
+
+@dataclasses.dataclass(frozen=True)
+class FrozenError(Exception):
+    """Takes no notes."""
+
+    code: int
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+async def test_an_error_that_takes_no_notes_comes_out_too(asynchronous: bool) -> None:
+    def grade(values: object, criterion: Criterion) -> float:
+        raise FrozenError(7)
+
+    async def agrade(values: object, criterion: Criterion) -> float:
+        raise FrozenError(7)
+
+    grader = CompositeGrader(agrade if asynchronous else grade)
+    with pytest.raises(FrozenError):
+        await grader.ascore("x", RUBRIC)
+    with pytest.raises(TypeError if asynchronous else FrozenError):
+        grader.score("x", RUBRIC)
 
 
 @pytest.mark.parametrize("result", [math.nan, None, Score(1.0)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import threading
 from typing import Any
 
@@ -299,6 +300,18 @@ def test_an_interrupt_propagates_and_comes_before_other_errors(
     if not asynchronous:
         with pytest.raises(interrupt):
             grader.score("x", RUBRIC)
+
+
+def test_ctrl_c_comes_out_as_it_is(anyio_backend: str) -> None:
+    async def grade(input: object, criterion: Criterion) -> float:
+        if criterion.id == "c":
+            signal.raise_signal(signal.SIGINT)
+        await anyio.sleep_forever()
+        return 1.0
+
+    grader = CompositeGrader(grade)
+    with pytest.raises(KeyboardInterrupt):
+        anyio.run(grader.ascore, "x", RUBRIC, backend=anyio_backend)
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])

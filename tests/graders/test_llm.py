@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import threading
 from typing import Any
@@ -161,6 +162,50 @@ def test_parts_are_checked_at_construction(name: str) -> None:
         make_judge(**{name: 1})
     with pytest.raises(ValueError, match=r"metadata\['k'\]"):
         make_judge(metadata={"k": object()})
+
+
+@pytest.mark.parametrize("name", ["render", "parse"])
+def test_only_sampling_may_be_asynchronous(name: str) -> None:
+    async def part(input: object, rubric: object) -> float:
+        return 1.0
+
+    with pytest.raises(TypeError, match=f"{name} must be synchronous"):
+        make_judge(**{name: part})
+
+
+@pytest.mark.parametrize("name", ["sample", "render", "parse"])
+async def test_an_error_that_takes_no_notes_comes_out_too(name: str) -> None:
+    @dataclasses.dataclass(frozen=True)
+    class FrozenError(Exception):
+        code: int
+
+    def fail(*_: object) -> Any:
+        raise FrozenError(7)
+
+    judge = make_judge(**{name: fail})
+    with pytest.raises(FrozenError):
+        judge.score("0.5", RUBRIC)
+    with pytest.raises(FrozenError):
+        await judge.ascore("0.5", RUBRIC)
+
+
+class CachingJudge(LLMGrader[str, Any]):
+    """Overrides the call alone."""
+
+    def __call__(self, input: str, rubric: Any, /) -> Score:
+        return Score(0.25)
+
+
+async def test_a_subclass_s_call_is_what_grades() -> None:
+    judge = CachingJudge(sample=sample, render=render, parse=parse)
+    grader = CompositeGrader(judge)
+    assert grader.score("1", RUBRIC).value == 0.25
+    assert (await grader.ascore("1", RUBRIC)).value == 0.25
+    env = AsyncGradingWrapper(
+        Guess(), rubric=RUBRIC, grader=judge, make_input=lambda env, action: action
+    )
+    await env.reset()
+    assert (await env.step("1"))[1] == 0.25
 
 
 @pytest.mark.parametrize("model", [sample, asample])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import signal
 import threading
 import uuid
 from collections.abc import Callable
@@ -246,6 +247,21 @@ async def test_an_interrupt_comes_out_with_the_finished_work(interrupt: BaseExce
         raised = error
     assert raised is interrupt
     assert alog.opened == alog.closed == 2
+
+
+def test_ctrl_c_comes_out_as_it_is(anyio_backend: str) -> None:
+    async def hang(observation: str) -> str:
+        signal.raise_signal(signal.SIGINT)
+        await anyio.sleep_forever()
+        return "never"
+
+    async def run() -> None:
+        await arollout_group("item", factory(AsyncScriptedEnv, log, [{}]), hang)
+
+    log = Log()
+    with pytest.raises(KeyboardInterrupt):
+        anyio.run(run, backend=anyio_backend)
+    assert log.opened == log.closed == 1
 
 
 async def test_cancellation_comes_out_and_closes() -> None:

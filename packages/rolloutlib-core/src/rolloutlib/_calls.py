@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import inspect
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from numbers import Integral
 from typing import Any, TypeVar, cast
 
@@ -46,21 +46,72 @@ async def call(
     if inline or is_async(function):
         result = function(*args)
     else:
-        try:
-            # In a list, since trio refuses a coroutine as the result of a thread.
-            [result] = await anyio.to_thread.run_sync(
-                lambda: [function(*args)], abandon_on_cancel=True, limiter=anyio.CapacityLimiter(1)
-            )
-        except RuntimeError as error:
-            if "event loop" in str(error):
+        results, error = await anyio.to_thread.run_sync(
+            lambda: _outcome(function, *args),
+            abandon_on_cancel=True,
+            limiter=anyio.CapacityLimiter(1),
+        )
+        if error is not None:
+            if isinstance(error, RuntimeError) and "event loop" in str(error):
                 error.add_note(
                     f"{function!r} was called on a worker thread, since it is not a coroutine "
                     "function: make it one, or pass inline=True"
                 )
-            raise
+            raise error
+        [result] = results
     if inspect.isawaitable(result):
         return await result
     return result
+
+
+def _outcome(
+    function: Callable[[*ArgsT], T], *args: *ArgsT
+) -> tuple[list[T], BaseException | None]:
+    """Return a result in a list, or an error, since not all of either gets out of a thread.
+
+    trio refuses a coroutine as a result, and what anyio does around a call fails for an exception
+    that takes no attributes, as a frozen data class does.
+    """
+    try:
+        return [function(*args)], None
+    except BaseException as error:  # raised on the event loop
+        return [], error
+
+
+def async_form(grader: Callable[[*ArgsT], T]) -> Callable[[*ArgsT], T]:
+    """Return a grader's method `ascore`, or the grader itself if it has none.
+
+    A subclass that overrides `__call__` alone means its calls to go there.
+    """
+    for kind in inspect.getmro(type(grader)):
+        if "ascore" in vars(kind):
+            return cast("Any", grader).ascore
+        if "__call__" in vars(kind):
+            break
+    return grader
+
+
+async def run_workers(
+    work: Callable[[anyio.CancelScope], Coroutine[Any, Any, None]], count: int
+) -> None:
+    """Run so many copies of a worker at the same time, and wait for all of them.
+
+    Args:
+        work: Called with the scope in which the copies run, through which one may cancel the others.
+            Raises nothing but cancellation.
+        count: How many copies.
+
+    Raises:
+        BaseException: What interrupted the wait, as it is: trio raises Ctrl-C in the task that waits,
+            and its nursery would put it into a group.
+    """
+    try:
+        async with anyio.create_task_group() as tasks:
+            for _ in range(count):
+                tasks.start_soon(work, tasks.cancel_scope)
+    except BaseExceptionGroup as group:
+        _, interrupts = group.split(anyio.get_cancelled_exc_class())
+        raise (interrupts or group).exceptions[0] from None
 
 
 class RefuseStrayCancellation:

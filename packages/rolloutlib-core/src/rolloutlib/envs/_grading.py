@@ -10,7 +10,7 @@ import gymnasium as gym
 from gymnasium.utils import RecordConstructorArgs
 from typing_extensions import TypeVar
 
-from rolloutlib._calls import call
+from rolloutlib._calls import async_form, call
 from rolloutlib._values import to_float
 from rolloutlib.envs._core import ActT, AsyncEnv, ObsT
 from rolloutlib.envs._wrappers import AsyncWrapper
@@ -153,9 +153,10 @@ class AsyncGradingWrapper(
         own = to_float(reward, f"the reward of {self.env}")
         if not self.when(terminated, truncated):
             return observation, own, terminated, truncated, info
-        grade: Grader[InputT, RubricT] = getattr(self.grader, "ascore", self.grader)
         grading_input = self.make_input(self.env, action)
-        result = await call(grade, grading_input, self.rubric, inline=self._inline)
+        result = await call(
+            async_form(self.grader), grading_input, self.rubric, inline=self._inline
+        )
         score = _read_score(result, self.rubric, self.grader)
         combined = _combine(self, own, score)
         return observation, combined, terminated, truncated, {**info, **score.as_info()}

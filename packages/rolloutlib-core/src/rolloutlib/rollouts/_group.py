@@ -11,7 +11,8 @@ from typing import Any, TypeAlias, cast
 import anyio
 import gymnasium as gym
 
-from rolloutlib._calls import RefuseStrayCancellation, read_concurrency
+from rolloutlib._calls import RefuseStrayCancellation, read_concurrency, run_workers
+from rolloutlib._notes import add_note
 from rolloutlib.envs import AsyncEnv, as_async
 from rolloutlib.rollouts._member import Member, OnError, Outcomes
 from rolloutlib.rollouts._policies import ActionT, AsyncPolicy, ObservationT, Policy
@@ -156,7 +157,7 @@ async def arollout_group(
     indices = iter(range(num_rollouts))
     failures: list[BaseException] = []
 
-    async def work() -> None:
+    async def work(scope: anyio.CancelScope) -> None:
         for index in indices:
             try:
                 async with limiter:
@@ -166,13 +167,11 @@ async def arollout_group(
                 raise
             except BaseException as error:  # comes out below, as it is and not in an ExceptionGroup
                 failures.append(error)
-                tasks.cancel_scope.cancel()
+                scope.cancel()
                 return
 
     try:
-        async with anyio.create_task_group() as tasks:
-            for _ in range(workers):
-                tasks.start_soon(work)
+        await run_workers(work, workers)
         if failures:
             raise failures[0]
         return outcomes.group()
@@ -266,5 +265,4 @@ def _noting(error: BaseException, environment: object) -> Generator[None]:
     try:
         yield
     except Exception as close_error:  # whatever an environment raises
-        with contextlib.suppress(Exception):  # a frozen dataclass takes no notes
-            error.add_note(f"closing {environment} failed too: {read_error(close_error, repr)}")
+        add_note(error, f"closing {environment} failed too: {read_error(close_error, repr)}")

@@ -8,7 +8,8 @@ from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar, cast
 import anyio
 import anyio.lowlevel
 
-from rolloutlib._calls import call, read_concurrency
+from rolloutlib._calls import async_form, call, read_concurrency, run_workers
+from rolloutlib._notes import add_note
 from rolloutlib._values import to_float
 from rolloutlib.graders._aggregators import Aggregator, check_aggregation, weighted_mean
 from rolloutlib.graders._awaitables import at_once
@@ -142,7 +143,7 @@ class CompositeGrader(Generic[InputT]):
         scores: dict[str, Score] = {}
         failures: list[tuple[BaseException, Criterion]] = []
 
-        async def work() -> None:
+        async def work(scope: anyio.CancelScope) -> None:
             for criterion, _, grade, place in remaining:
                 try:
                     async with limiter:
@@ -151,14 +152,12 @@ class CompositeGrader(Generic[InputT]):
                     scores[criterion.id] = _read(result, place)
                 except BaseException as error:  # comes out below, and not in an ExceptionGroup
                     failures.append((error, criterion))
-                    tasks.cancel_scope.cancel()
+                    scope.cancel()
                     if isinstance(error, anyio.get_cancelled_exc_class()):
                         raise
                     return
 
-        async with anyio.create_task_group() as tasks:
-            for _ in range(num_workers):
-                tasks.start_soon(work)
+        await run_workers(work, num_workers)
         if failures:
             raise _first(failures, rubric)
         return self._combine(
@@ -194,8 +193,9 @@ class CompositeGrader(Generic[InputT]):
         grade = (
             self._named[criterion.id] if default is None else self._named.get(criterion.id, default)
         )
-        agrade: _Grade[InputT] = getattr(grade, "ascore", grade)
-        return _Part(criterion, grade, agrade, f"the score of criterion {criterion.id!r}")
+        return _Part(
+            criterion, grade, async_form(grade), f"the score of criterion {criterion.id!r}"
+        )
 
     def _combine(self, plan: _Plan[InputT], scores: dict[str, Score]) -> Score:
         try:
@@ -203,7 +203,7 @@ class CompositeGrader(Generic[InputT]):
             return Score(to_float(value, "the aggregate"), scores, plan.metadata)
         except Exception as error:
             values = {name: score.value for name, score in scores.items()}
-            error.add_note(f"while combining {values} by {rubric_label(plan.rubric)}")
+            add_note(error, f"while combining {values} by {rubric_label(plan.rubric)}")
             raise
 
 
@@ -251,7 +251,7 @@ def _first(failures: list[tuple[BaseException, Criterion]], rubric: Rubric) -> B
 
 
 def _note(error: BaseException, criterion: Criterion, rubric: Rubric) -> None:
-    error.add_note(f"while grading criterion {criterion.id!r} of {rubric_label(rubric)}")
+    add_note(error, f"while grading criterion {criterion.id!r} of {rubric_label(rubric)}")
 
 
 def _check_callable(value: object, name: str) -> None:

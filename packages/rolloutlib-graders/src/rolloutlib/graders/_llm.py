@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Awaitable, Callable, Generator, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Generic, cast
 
 from typing_extensions import TypeVar
 
 from rolloutlib._calls import call, is_async
+from rolloutlib._notes import add_note
 from rolloutlib.graders._awaitables import Later, at_once
 from rolloutlib.graders._rubric import plain_metadata, rubric_names
 from rolloutlib.scores import Score, ScoreValue
@@ -40,7 +40,7 @@ class LLMGrader(Generic[InputT, RubricT, PromptT, ResponseT]):
             to be a coroutine function, or inline.
 
     Raises:
-        TypeError: A part is not callable.
+        TypeError: A part is not callable, or `render` or `parse` is asynchronous.
         ValueError: JSON cannot hold the metadata.
     """
 
@@ -57,6 +57,9 @@ class LLMGrader(Generic[InputT, RubricT, PromptT, ResponseT]):
             if not callable(cast("object", part)):
                 msg = f"{name} must be callable, got {part!r}"
                 raise TypeError(msg)
+            if part is not sample and is_async(part):
+                msg = f"{name} must be synchronous, got {part!r}: only sample may be awaited"
+                raise TypeError(msg)
         self._sample = sample
         self._render = render
         self._parse = parse
@@ -71,7 +74,7 @@ class LLMGrader(Generic[InputT, RubricT, PromptT, ResponseT]):
         if is_async(self._sample):
             return self.ascore(input, rubric)
         prompt = self._prompt(input, rubric)
-        with _noting("sampling the model's reply"):
+        with _Noting("sampling the model's reply"):
             response = self._sample(prompt)
         if isinstance(response, Awaitable):
             awaitable = cast("Awaitable[ResponseT]", response)
@@ -91,7 +94,7 @@ class LLMGrader(Generic[InputT, RubricT, PromptT, ResponseT]):
             BaseException: What `render`, `sample` or `parse` raises.
         """
         prompt = self._prompt(input, rubric)
-        with _noting("sampling the model's reply"):
+        with _Noting("sampling the model's reply"):
             response = at_once(self._sample(prompt), "the model's reply")
         return self._read(response, rubric)
 
@@ -108,21 +111,21 @@ class LLMGrader(Generic[InputT, RubricT, PromptT, ResponseT]):
             BaseException: What `render`, `sample` or `parse` raises.
         """
         prompt = self._prompt(input, rubric)
-        with _noting("sampling the model's reply"):
+        with _Noting("sampling the model's reply"):
             response = await call(self._sample, prompt, inline=self._inline)
         return self._read(response, rubric)
 
     async def _score_later(self, response: Awaitable[ResponseT], rubric: RubricT) -> Score:
-        with _noting("sampling the model's reply"):
+        with _Noting("sampling the model's reply"):
             awaited = await response
         return self._read(awaited, rubric)
 
     def _prompt(self, input: InputT, rubric: RubricT) -> PromptT:
-        with _noting("rendering the prompt"):
+        with _Noting("rendering the prompt"):
             return self._render(input, rubric)
 
     def _read(self, response: ResponseT, rubric: RubricT) -> Score:
-        with _noting("parsing the model's reply", response):
+        with _Noting("parsing the model's reply", response):
             score = Score.from_value(self._parse(response, rubric))
         metadata = {**rubric_names(rubric), **self._metadata, **score.metadata}
         if not metadata:
@@ -130,11 +133,17 @@ class LLMGrader(Generic[InputT, RubricT, PromptT, ResponseT]):
         return Score(score.value, score.components, metadata, feedback=score.feedback)
 
 
-@contextlib.contextmanager
-def _noting(stage: str, *replies: object) -> Generator[None]:
-    """Tell on an error where it arose, and on which reply."""
-    try:
-        yield
-    except Exception as error:
-        error.add_note(" ".join([f"while {stage}", *(f"{reply!r:.500}" for reply in replies)]))
-        raise
+class _Noting:
+    """Tells on an error where it arose, and on which reply, in a `with` block."""
+
+    def __init__(self, stage: str, *replies: object) -> None:
+        self._stage = stage
+        self._replies = replies
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if isinstance(error, Exception):
+            replies = [f"{reply!r:.500}" for reply in self._replies]
+            add_note(error, " ".join([f"while {self._stage}", *replies]))
