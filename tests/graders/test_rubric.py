@@ -90,6 +90,15 @@ def test_empty_text_is_refused(name: str, value: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "fields",
+    [{"id": "\ud800"}, {"references": ("\ud800",)}, {"metadata": {"k": ["\ud800"]}}],
+)
+def test_half_a_character_is_refused(fields: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError, match=r"half of a character, '\\ud800'"):
+        Criterion.model_validate({"id": "a", "description": "d", **fields})
+
+
+@pytest.mark.parametrize(
     "fields", [{"id": ""}, {"instructions": " "}, {"criteria": ()}, {"surplus": 1}]
 )
 def test_unusable_fields_of_a_rubric_are_refused(fields: dict[str, Any]) -> None:

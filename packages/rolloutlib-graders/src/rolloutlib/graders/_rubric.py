@@ -63,7 +63,7 @@ class Criterion(BaseModel):
     @field_validator("metadata")
     @classmethod
     def _check_metadata(cls, value: dict[str, Any]) -> dict[str, Any]:
-        return plain_metadata(value)
+        return _metadata(value)
 
 
 class Rubric(BaseModel):
@@ -97,7 +97,7 @@ class Rubric(BaseModel):
     @field_validator("metadata")
     @classmethod
     def _check_metadata(cls, value: dict[str, Any]) -> dict[str, Any]:
-        return plain_metadata(value)
+        return _metadata(value)
 
     @model_validator(mode="after")
     def _check_criteria(self) -> Self:
@@ -166,6 +166,12 @@ def rubric_names(rubric: object) -> dict[str, Any]:
     return names if rubric.id is None else {**names, "rubric_id": rubric.id}
 
 
+def _metadata(metadata: dict[str, Any]) -> dict[str, Any]:
+    plain = plain_metadata(metadata)
+    _check_unicode(json.dumps(plain, ensure_ascii=False))
+    return plain
+
+
 def plain_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """Return a copy that JSON can hold, by the rule for the metadata of scores.
 
@@ -183,4 +189,14 @@ def _text(value: str) -> str:
     if not stripped:
         msg = "must not be empty"
         raise ValueError(msg)
+    _check_unicode(stripped)
     return stripped
+
+
+def _check_unicode(text: str) -> None:
+    """Refuse halves of characters, which pydantic cannot write as JSON."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        msg = f"holds half of a character, {text[error.start]!r}"
+        raise ValueError(msg) from error
