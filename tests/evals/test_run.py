@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import math
+import uuid
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -115,19 +118,24 @@ def test_a_failing_factory_is_an_error_record() -> None:
     assert result.num_scored == 3
 
 
-@pytest.mark.parametrize("error", [KeyError("id"), None])
-def test_a_failing_item_id_is_an_error_record(error: KeyError | None) -> None:
-    def item_id(item: int) -> Any:
-        if item != 1:
-            return f"item-{item}"
-        if error is None:
-            return 17
-        raise error
+def test_a_failing_item_id_is_an_error_record() -> None:
+    def item_id(item: int) -> str:
+        if item == 1:
+            raise KeyError
+        return f"item-{item}"
 
     result = run_benchmark(Benchmark("named", range(3), Factory(), item_id=item_id), one)
     assert [record.item_id for record in result.records] == ["item-0", None, "item-2"]
     assert result.records[1].error is not None
     assert result.num_scored == 2
+
+
+def test_ids_of_other_types_are_kept() -> None:
+    items = [7, uuid.uuid4()]
+    name: Any = copy.copy  # of an immutable value: the value itself
+    result = run_benchmark(Benchmark("named", items, lambda _: Counter(0), item_id=name), one)
+    assert [record.item_id for record in result.records] == items
+    assert result.score == 1.0
 
 
 def test_a_failing_close_keeps_the_evaluation() -> None:
@@ -183,6 +191,62 @@ def test_a_failing_close_does_not_hide_an_interrupt() -> None:
     with pytest.raises(KeyboardInterrupt) as caught:
         run_benchmark(benchmark(factory), raising({1: KeyboardInterrupt()}))
     assert any("socket gone" in note for note in caught.value.__notes__)
+
+
+class InterruptedCopy:
+    """Interrupts whoever copies it for the second time, as its record does."""
+
+    def __init__(self, copies: int = 0) -> None:
+        self.copies = copies
+
+    def __deepcopy__(self, memo: object) -> InterruptedCopy:
+        if self.copies:
+            raise KeyboardInterrupt
+        return InterruptedCopy(self.copies + 1)
+
+
+def test_an_interrupt_while_a_record_is_made_closes_the_environment() -> None:
+    factory = Factory()
+    with pytest.raises(KeyboardInterrupt) as caught:
+        run_benchmark(
+            benchmark(factory), lambda _: Evaluation(Score(1.0), metadata={"k": InterruptedCopy()})
+        )
+    assert [environment.closed for environment in factory.made] == [1]
+    assert BenchmarkResult.from_exception(caught.value) is not None
+
+
+class InterruptedScore(Score):
+    """Interrupts whoever first asks for the values of its components."""
+
+    asked: ClassVar[list[bool]] = []
+
+    @property
+    def component_values(self) -> dict[str, float]:
+        self.asked.append(True)
+        if len(self.asked) == 1:
+            raise KeyboardInterrupt
+        return super().component_values
+
+
+def test_an_interrupt_while_the_figures_are_computed_loses_no_record() -> None:
+    InterruptedScore.asked.clear()
+    with pytest.raises(KeyboardInterrupt) as caught:
+        run_benchmark(benchmark(Factory()), lambda _: Evaluation(InterruptedScore(1.0)))
+    result = BenchmarkResult.from_exception(caught.value)
+    assert result is not None
+    assert (result.num_completed, result.num_remaining) == (4, 0)
+
+
+def test_an_error_in_close_that_cannot_be_shown_hides_nothing() -> None:
+    class SilentError(Exception):
+        def __repr__(self) -> str:
+            raise RuntimeError
+
+        __str__ = __repr__
+
+    factory = Factory(closing={1: SilentError()})
+    with pytest.raises(ValueError, match="boom"):
+        run_benchmark(benchmark(factory), raising({1: ValueError("boom")}), fail_fast=True)
 
 
 def test_fail_fast_raises_the_users_own_error_with_the_records_on_it() -> None:
@@ -255,6 +319,8 @@ def test_an_empty_run_has_no_score(count: int, limit: int | None) -> None:
 def test_limit_takes_the_first_items() -> None:
     assert run_benchmark(benchmark(Factory()), one, limit=3).num_examples == 3
     assert run_benchmark(benchmark(Factory()), one, limit=9).num_examples == 4
+    two: Any = np.int64(2)
+    assert run_benchmark(benchmark(Factory()), one, limit=two).num_examples == 2
 
 
 @pytest.mark.parametrize(

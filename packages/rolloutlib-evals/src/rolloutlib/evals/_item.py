@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 import traceback
 from dataclasses import replace
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar
 
+from rolloutlib._notes import add_note
 from rolloutlib.evals._benchmark import Benchmark
 from rolloutlib.evals._results import Evaluation, EvaluationRecord
 
@@ -38,42 +38,39 @@ def evaluate_item(
     fail_fast: bool,
 ) -> None:
     """Append the item's record before closing, so that nothing which happens then can lose it."""
-    item_id: str | None = None
-    environment: Any = None
+    opened: list[Any] = []
     try:
-        item_id = _item_id(benchmark, index, item)
-        environment = _environment(benchmark, item)
-        evaluation = _evaluation(evaluate, environment)
+        _play(benchmark, evaluate, index, item, records, opened, fail_fast=fail_fast)
     except BaseException as error:
-        if isinstance(error, Exception):
-            records.append(_failed(index, item_id, error))
-        close_error = _close(environment)
+        close_error = _close(opened, records, index)
         if close_error is not None:
-            with contextlib.suppress(Exception):  # an exception class may refuse notes
-                error.add_note(f"closing the environment failed too: {close_error!r}")
-            if isinstance(error, Exception):
-                records[-1] = _with_close_error(records[-1], close_error)
-        if fail_fast or not isinstance(error, Exception):
-            raise
-        return
-    records.append(
-        EvaluationRecord(
-            index, item_id, evaluation.score, evaluation.truncated, evaluation.metadata
+            add_note(error, f"closing the environment failed too: {close_error}")
+        raise
+    _close(opened, records, index)
+
+
+def _play(
+    benchmark: Benchmark[ItemT],
+    evaluate: EvaluationCallback[Any],
+    index: int,
+    item: ItemT,
+    records: list[EvaluationRecord],
+    opened: list[Any],
+    *,
+    fail_fast: bool,
+) -> None:
+    item_id: str | None = None
+    try:
+        item_id = str(index) if benchmark.item_id is None else benchmark.item_id(item)
+        opened.append(_environment(benchmark, item))
+        result = _evaluation(evaluate, opened[0])
+        records.append(
+            EvaluationRecord(index, item_id, result.score, result.truncated, result.metadata)
         )
-    )
-    close_error = _close(environment)
-    if close_error is not None:
-        records[-1] = _with_close_error(records[-1], close_error)
-
-
-def _item_id(benchmark: Benchmark[ItemT], index: int, item: ItemT) -> str:
-    if benchmark.item_id is None:
-        return str(index)
-    item_id = benchmark.item_id(item)
-    if isinstance(cast("object", item_id), str):
-        return item_id
-    msg = f"item_id of benchmark {benchmark.name!r} must return text, got {item_id!r} for item {index}"
-    raise TypeError(msg)
+    except Exception as error:
+        records.append(_failed(index, item_id, error))
+        if fail_fast:
+            raise
 
 
 def _environment(benchmark: Benchmark[ItemT], item: ItemT) -> Any:
@@ -106,19 +103,20 @@ def _failed(index: int, item_id: str | None, error: Exception) -> EvaluationReco
     return EvaluationRecord(index, item_id, metadata=metadata, error=_message(error) or name)
 
 
-def _close(environment: Any) -> Exception | None:
+def _close(opened: list[Any], records: list[EvaluationRecord], index: int) -> str | None:
+    """Close the environment; if that fails, return the error, and say so in the item's record."""
     try:
-        close = getattr(environment, "close", None)
-        if close is not None:
-            close()
+        for environment in opened:
+            close = getattr(environment, "close", None)
+            if close is not None:
+                close()
     except Exception as error:
-        return error
+        described = f"{type(error).__name__}: {_message(error)}"
+        if records and records[-1].index == index:
+            metadata = {**records[-1].metadata, "close_error": described}
+            records[-1] = replace(records[-1], metadata=metadata)
+        return described
     return None
-
-
-def _with_close_error(record: EvaluationRecord, error: Exception) -> EvaluationRecord:
-    described = f"{type(error).__name__}: {_message(error)}"
-    return replace(record, metadata={**record.metadata, "close_error": described})
 
 
 def _message(error: Exception) -> str:

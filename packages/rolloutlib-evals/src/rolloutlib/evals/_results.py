@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from rolloutlib._notes import add_note
 from rolloutlib._values import snapshot, to_bool
 from rolloutlib.scores import Score
 
@@ -132,8 +132,7 @@ def attach_results(error: BaseException, results: Mapping[str, BenchmarkResult])
     first = _KEY not in error.__dict__
     error.__dict__[_KEY] = dict(results)
     if first:
-        with contextlib.suppress(Exception):  # an exception class may refuse notes
-            error.add_note("BenchmarkResult.from_exception(error) returns what was finished")
+        add_note(error, "BenchmarkResult.from_exception(error) returns what was finished")
 
 
 def summarize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import time
 from collections.abc import Iterable
+from numbers import Integral
 from typing import Any, TypeVar, cast
 
 from rolloutlib.evals._benchmark import Benchmark
@@ -62,10 +63,10 @@ def run_benchmark(
     try:
         for index, item in enumerate(items):
             evaluate_item(benchmark, evaluate, index, item, records, fail_fast=fail_fast)
+        return result()
     except BaseException as error:
         attach_results(error, {benchmark.name: result()})
         raise
-    return result()
 
 
 def run_benchmarks(
@@ -125,9 +126,9 @@ def _check(benchmark: object, evaluate: object, limit: object) -> None:
             raise TypeError(msg)
     if limit is None:
         return
-    if isinstance(limit, bool) or not isinstance(limit, int):
+    if isinstance(limit, bool) or not isinstance(limit, Integral):
         msg = f"limit must be an integer or None, got {limit!r}"
         raise TypeError(msg)
-    if limit < 0:
+    if int(limit) < 0:
         msg = f"limit must not be negative, got {limit!r}"
         raise ValueError(msg)
