@@ -159,6 +159,12 @@ def test_an_expected_answer_that_cannot_be_read_is_an_error_not_a_zero() -> None
         grade_aime(r"\boxed{2}", "2.5")
 
 
+@pytest.mark.parametrize("read", [extract_gsm8k_answer, extract_aime_answer])
+def test_an_answer_that_is_not_text_is_named(read: Any) -> None:
+    with pytest.raises(TypeError, match="must be text, got 42"):
+        read(42)
+
+
 def test_grading_works_in_any_thread() -> None:
     values: list[float] = []
     thread = threading.Thread(target=lambda: values.append(grade_aime(r"\boxed{73}", "73").value))

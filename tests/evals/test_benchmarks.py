@@ -113,6 +113,12 @@ def test_rows_may_use_the_usual_column_names(
     assert benchmark.item_id(benchmark.items[0]) == expected
 
 
+def test_each_benchmark_asks_what_its_own_column_says() -> None:
+    row = {"question": "asked", "problem": "posed", "answer": "1"}
+    assert gsm8k([row]).items[0].question == "asked"
+    assert aime([row]).items[0].question == "posed"
+
+
 def test_examples_survive_their_dictionary_form() -> None:
     items = gsm8k(ROWS).items
     assert gsm8k([item.model_dump() for item in items]).items == items
@@ -192,6 +198,13 @@ def test_a_json_lines_file_needs_no_extra(tmp_path: Path, monkeypatch: pytest.Mo
     assert benchmark.items == gsm8k(ROWS).items
 
 
+def test_a_json_lines_file_may_come_from_windows(tmp_path: Path) -> None:
+    path = tmp_path / "PROBLEMS.JSONL"
+    text = "".join(json.dumps(row) + "\r\n" for row in ROWS)
+    path.write_text(text, encoding="utf-8-sig", newline="")
+    assert gsm8k(dataset=str(path)).items == gsm8k(ROWS).items
+
+
 def test_without_the_extra_a_data_set_name_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     without_datasets(monkeypatch)
     with pytest.raises(ImportError, match=r"rolloutlib-evals\[benchmarks\].*\.jsonl") as caught:
@@ -203,6 +216,9 @@ def test_a_bad_line_is_named(tmp_path: Path) -> None:
     path = tmp_path / "problems.jsonl"
     path.write_text('{"question": "p", "answer": "1"}\n{"question"\n', encoding="utf-8")
     with pytest.raises(ValueError, match=r"line 2 of .*problems\.jsonl"):
+        gsm8k(dataset=str(path))
+    path.write_text('{"question": "é", "answer": "1"}', encoding="latin-1")
+    with pytest.raises(ValueError, match=r"line 1 of .*problems\.jsonl"):
         gsm8k(dataset=str(path))
     path.write_text("[1]\n", encoding="utf-8")
     with pytest.raises(TypeError, match=r"line 1 of .*problems\.jsonl"):
@@ -244,6 +260,10 @@ def test_folders_load_through_the_datasets_library(datasets: Any, tmp_path: Path
     (folder / "README.md").write_text(f"---\nconfigs:\n{listed}---\n", encoding="utf-8")
     assert gsm8k(dataset=str(folder)).items == gsm8k(ROWS).items
     assert gsm8k(dataset=str(folder), split="train").items == gsm8k(ROWS[:1]).items
+    assert gsm8k(dataset=str(folder), split="test[1:]").items == gsm8k(ROWS[1:]).items
+    assert len(gsm8k(dataset=str(folder), split="train+test").items) == 1 + len(ROWS)
+    with pytest.raises(OSError, match="cannot load"):
+        gsm8k(dataset=str(folder), split="dev[:1]")
     with pytest.raises(ValueError, match=r"no split 'dev'; pass one of \['test', 'train'\]"):
         gsm8k(dataset=str(folder), split="dev")
     with pytest.raises(OSError, match=r"available configs: .*main"):
@@ -257,6 +277,7 @@ def test_saved_data_sets_and_sole_splits_load(datasets: Any, tmp_path: Path) -> 
     rows.to_parquet(tmp_path / "sole" / "data.parquet")
     assert gsm8k(dataset=str(tmp_path / "saved")).items == gsm8k(ROWS).items
     assert gsm8k(dataset=str(tmp_path / "sole")).items == gsm8k(ROWS).items
+    assert gsm8k(dataset=str(tmp_path / "sole"), split="train[:1]").items == gsm8k(ROWS[:1]).items
 
 
 def test_a_data_set_that_cannot_be_loaded_says_what_to_pass(datasets: Any, tmp_path: Path) -> None:

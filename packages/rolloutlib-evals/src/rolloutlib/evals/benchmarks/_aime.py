@@ -68,7 +68,7 @@ def aime(
     rows = load_rows(dataset, split=split) if examples is None else examples
     return Benchmark(
         name="aime",
-        items=read_examples(rows, "aime", _check_answer),
+        items=read_examples(rows, "aime", _check_answer, question=("problem", "question")),
         make_env=partial(AIMEEnv, system_prompt=system_prompt, prompt_suffix=prompt_suffix),
         metadata={"dataset": dataset, "split": split, "task": "single_turn_math"},
         item_id=example_id,

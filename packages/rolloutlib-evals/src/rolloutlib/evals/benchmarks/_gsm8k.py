@@ -54,7 +54,7 @@ def gsm8k(
     rows = load_rows(dataset, split=split, config=config) if examples is None else examples
     return Benchmark(
         name="gsm8k",
-        items=read_examples(rows, "gsm8k", read_gsm8k_gold),
+        items=read_examples(rows, "gsm8k", read_gsm8k_gold, question=("question", "problem")),
         make_env=partial(GSM8KEnv, system_prompt=system_prompt),
         metadata={"dataset": dataset, "split": split, "task": "single_turn_math"},
         item_id=example_id,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
@@ -21,7 +22,8 @@ def load_rows(
     Args:
         dataset: A local JSON Lines, JSON, CSV or Parquet file, a local folder (also one that
             `save_to_disk` wrote), or a name on the Hugging Face Hub.
-        split: Which part to load. A file is one part, and so may a data set be: that is loaded then.
+        split: Which part to load, or an expression of `datasets` like "test[:100]" or "train+test".
+            A file is one part, and so may a data set be: that is loaded then.
         config: Which configuration to load, of a data set that has it.
 
     Raises:
@@ -31,23 +33,24 @@ def load_rows(
         ValueError: A line of the file is not JSON, or there is no such split.
     """
     path = Path(dataset)
-    if path.suffix == ".jsonl":
+    suffix = path.suffix.lower()
+    if suffix == ".jsonl":
         return list(_json_lines(path))
     datasets = _library(dataset)
     try:
-        if path.suffix in _BUILDERS and path.is_file():
-            builder = _BUILDERS[path.suffix]
-            return datasets.load_dataset(builder, data_files=str(path), split="train")
+        if suffix in _BUILDERS and path.is_file():
+            return datasets.load_dataset(_BUILDERS[suffix], data_files=str(path), split="train")
         if (path / "state.json").is_file():
             return datasets.load_from_disk(dataset)
         configs = datasets.get_dataset_config_names(dataset)
         chosen = config if config in configs else None
         splits = datasets.get_dataset_split_names(dataset, chosen)
-        if split not in splits and len(splits) > 1:
-            msg = f"data set {dataset!r} has no split {split!r}; pass one of {sorted(splits)}"
-            raise ValueError(msg)
-        part = split if split in splits else splits[0]
-        return datasets.load_dataset(dataset, chosen, split=part)
+        if split not in splits and not re.search(r"[\[+]", split):
+            if len(splits) > 1:
+                msg = f"data set {dataset!r} has no split {split!r}; pass one of {sorted(splits)}"
+                raise ValueError(msg)
+            split = splits[0]
+        return datasets.load_dataset(dataset, chosen, split=split)
     except Exception as error:
         if isinstance(error, ValueError) and "has no split" in str(error):
             raise
@@ -71,13 +74,13 @@ def _library(dataset: str) -> Any:
 
 
 def _json_lines(path: Path) -> Iterator[Mapping[str, Any]]:
-    with path.open(encoding="utf-8") as file:
+    with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
             if not line.strip():
                 continue
             try:
                 row: object = json.loads(line)
-            except json.JSONDecodeError as error:
+            except ValueError as error:  # no JSON, or no UTF-8
                 msg = f"line {number} of {str(path)!r} is not JSON: {error}"
                 raise ValueError(msg) from error
             if not isinstance(row, dict):

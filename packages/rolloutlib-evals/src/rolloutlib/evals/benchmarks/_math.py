@@ -21,7 +21,6 @@ __all__ = ["Grade", "MathEnv", "MathExample", "example_id", "make_example_id", "
 Grade: TypeAlias = Callable[[str, str], Score]
 """Scores a response against the expected answer."""
 
-_QUESTION = ("question", "problem")
 _ANSWER = ("answer", "ground_truth")
 _ID = ("example_id", "id")
 
@@ -113,15 +112,17 @@ def read_examples(
     rows: Iterable[MathExample | Mapping[str, Any]],
     name: str,
     check_answer: Callable[[str], object],
+    *,
+    question: tuple[str, ...],
 ) -> tuple[MathExample, ...]:
     """Make examples of rows, whatever their columns are called, and check each.
 
     Args:
-        rows: Examples, or mappings with a problem ("question" or "problem"), an answer ("answer" or
-            "ground_truth": text or an integer) and possibly an id ("example_id" or "id"). Other
-            columns become metadata.
+        rows: Examples, or mappings with a problem, an answer ("answer" or "ground_truth": text or a
+            number) and possibly an id ("example_id" or "id"). Other columns become metadata.
         name: The benchmark's name, with which ids are made for examples that have none.
         check_answer: Raises ValueError for an answer that cannot be graded against.
+        question: The columns that may hold the problem, the likeliest first.
 
     Raises:
         TypeError: A row is neither.
@@ -131,7 +132,7 @@ def read_examples(
     examples: list[MathExample] = []
     for index, row in enumerate(rows):
         place = f"{name} example {index}"
-        example = row if isinstance(row, MathExample) else _from_row(row, place)
+        example = row if isinstance(row, MathExample) else _from_row(row, place, question)
         if example.example_id is None:
             made = make_example_id(name, example.question)
             example = example.model_copy(update={"example_id": made})
@@ -144,14 +145,14 @@ def read_examples(
     return tuple(examples)
 
 
-def _from_row(row: Mapping[str, Any], place: str) -> MathExample:
+def _from_row(row: Mapping[str, Any], place: str, names: tuple[str, ...]) -> MathExample:
     if not isinstance(cast("object", row), Mapping):
         msg = f"{place} must be a MathExample or a mapping, got {row!r}"
         raise TypeError(msg)
     columns = dict(row)
-    question = _take(columns, _QUESTION)
+    question = _take(columns, names)
     if not isinstance(question, str):
-        raise _bad_column(place, "text", _QUESTION, question, row)
+        raise _bad_column(place, "text", names, question, row)
     answer = _take(columns, _ANSWER)
     if isinstance(answer, bool) or not isinstance(answer, (str, Real)):
         raise _bad_column(place, "text or a number", _ANSWER, answer, row)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import cast
 
 __all__ = ["visible_text"]
 
@@ -45,7 +46,13 @@ def visible_text(text: str) -> str | None:
 
     Returns:
         Text of at most the same length, or None if thinking was begun and never ended.
+
+    Raises:
+        TypeError: It is not text.
     """
+    if not isinstance(cast("object", text), str):
+        msg = f"an answer must be text, got {text!r}"
+        raise TypeError(msg)
     text = text.translate(_SAME)
     if "<" in text:
         answer = _without_thinking(text)
