@@ -284,6 +284,39 @@ async def test_cancellation_comes_out_and_closes() -> None:
     assert log.opened == log.closed == 3
 
 
+def test_the_finished_work_is_found_from_the_exception_that_takes_the_place_of_a_cancellation() -> (
+    None
+):
+    async def main() -> None:
+        waiting = asyncio.Event()
+        asked = 0
+
+        async def hang(observation: str) -> str:
+            nonlocal asked
+            asked += 1
+            if asked == 3:
+                waiting.set()
+                await asyncio.Event().wait()
+            return "a"
+
+        async def interrupt() -> None:
+            await waiting.wait()
+            signal.raise_signal(signal.SIGINT)
+
+        interrupting = asyncio.create_task(interrupt())
+        await arollout_group("item", lambda _: AsyncScriptedEnv(length=1), hang, num_rollouts=4)
+        await interrupting
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        asyncio.run(main())
+    group = TrajectoryGroup.from_exception(caught.value)
+    assert group is not None
+    assert group.num_completed == 2
+    unrelated = KeyError("other")
+    unrelated.__context__ = unrelated.__cause__ = ValueError("first")
+    assert TrajectoryGroup.from_exception(unrelated) is None
+
+
 def test_cancelling_twice_closes_each_environment_once() -> None:
     log = Log()
 

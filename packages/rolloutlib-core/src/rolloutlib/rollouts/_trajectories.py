@@ -55,9 +55,10 @@ class Trajectory(Generic[ObservationT, ActionT]):
         """Return what was recorded of the episode that an exception ended, if anything was.
 
         `rollout` and `arollout` attach it to every exception that comes out of them after the
-        environment was reset, `KeyboardInterrupt` included.
+        environment was reset, `KeyboardInterrupt` included. An exception that took the place of
+        such a one, as a timeout takes that of a cancellation, leads to it.
         """
-        return getattr(error, "_rolloutlib_trajectory", None)
+        return find(error, "trajectory")
 
     @property
     def observations(self) -> tuple[ObservationT, ...]:
@@ -192,9 +193,10 @@ class TrajectoryGroup(Generic[ItemT, ObservationT, ActionT]):
         """Return the finished work of the group that an exception ended, if there is any.
 
         `rollout_group` and `arollout_group` attach it to every exception that comes out of them once
-        they have begun, `KeyboardInterrupt` included.
+        they have begun, `KeyboardInterrupt` included. An exception that took the place of such a
+        one, as a timeout takes that of a cancellation, leads to it.
         """
-        return getattr(error, "_rolloutlib_group", None)
+        return find(error, "group")
 
     @property
     def rewards(self) -> tuple[float, ...]:
@@ -229,6 +231,20 @@ def attach(error: BaseException, **records: object) -> None:
     """
     for kind, record in records.items():
         error.__dict__[f"_rolloutlib_{kind}"] = record
+
+
+def find(error: BaseException | None, kind: str) -> Any:
+    """Return the record of a kind that travels with an exception, or with what led to it.
+
+    `asyncio.run` turns the cancellation by Ctrl-C into a `KeyboardInterrupt` of its own.
+    """
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        if f"_rolloutlib_{kind}" in error.__dict__:
+            return error.__dict__[f"_rolloutlib_{kind}"]
+        seen.add(id(error))
+        error = error.__context__ if error.__cause__ is None else error.__cause__
+    return None
 
 
 def read_error(error: BaseException, form: Callable[[BaseException], str]) -> str:
