@@ -198,12 +198,15 @@ def test_components_and_metadata_are_mappings(value: Any) -> None:
 
 
 class Graded(Score):
-    """A subclass that a user may make."""
+    """A subclass that a user may make, with a constructor of its own."""
+
+    def __init__(self, right: bool) -> None:
+        super().__init__(right, {"a": 1.0}, {"right": [right]}, feedback="f")
 
 
 def test_a_subclass_is_kept_by_copies() -> None:
-    score = Graded(0.5, {"a": 1.0})
-    for copied in (copy.deepcopy(score), pickle.loads(pickle.dumps(score))):  # noqa: S301
+    score = Graded(right=True)
+    for copied in (copy.deepcopy(score), copy.copy(score), pickle.loads(pickle.dumps(score))):  # noqa: S301
         assert type(copied) is Graded
         assert copied == score
 

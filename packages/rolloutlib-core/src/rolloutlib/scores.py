@@ -167,8 +167,10 @@ class Score:
             parts.append(f"feedback={self.feedback!r}")
         return f"{type(self).__name__}({', '.join(parts)})"
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self).from_dict, (self.to_dict(),)
+    def __setstate__(self, state: tuple[dict[str, Any] | None, dict[str, Any]]) -> None:
+        own, slots = state
+        for name, value in {**(own or {}), **slots}.items():
+            _set(self, name, value)
 
 
 ScoreValue: TypeAlias = float | Score

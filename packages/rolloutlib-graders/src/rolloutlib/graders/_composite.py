@@ -36,8 +36,8 @@ class CompositeGrader(Generic[InputT]):
     Args:
         grader: One grader for all criteria, or graders by criterion id. The latter may have more
             than a rubric asks for.
-        overrides: Graders by criterion id that come before `grader`. Each must be for a criterion
-            of the rubric.
+        overrides: Graders by criterion id that come before `grader`. One composite may serve many
+            rubrics, so there may be more than a rubric has criteria.
         aggregate: Makes the value of the composite score from the rubric and the criteria's scores.
         metadata: Goes into the metadata of each composite score, a copy of it.
         concurrency: How many criteria each call of `ascore` grades at once; None means all. A
@@ -101,9 +101,8 @@ class CompositeGrader(Generic[InputT]):
 
         Raises:
             TypeError: A grader is asynchronous, or returned something that is not a score.
-            ValueError: A criterion has no grader, an override has no criterion, the aggregation
-                cannot combine the rubric's criteria (all these before any grader is called), or a
-                score is NaN or infinite.
+            ValueError: A criterion has no grader, or the aggregation cannot combine the rubric's
+                criteria (both before any grader is called); or a score is NaN or infinite.
             BaseException: What a grader or the aggregation raises.
         """
         plan = self._plan(rubric)
@@ -129,9 +128,8 @@ class CompositeGrader(Generic[InputT]):
 
         Raises:
             TypeError: A grader returned something that is not a score.
-            ValueError: A criterion has no grader, an override has no criterion, the aggregation
-                cannot combine the rubric's criteria (all these before any grader is called), or a
-                score is NaN or infinite.
+            ValueError: A criterion has no grader, or the aggregation cannot combine the rubric's
+                criteria (both before any grader is called); or a score is NaN or infinite.
             RuntimeError: A grader ended itself by a cancellation that nobody asked for.
             BaseException: What a grader or the aggregation raises, of several errors the first.
         """
@@ -175,9 +173,6 @@ class CompositeGrader(Generic[InputT]):
         ids = [criterion.id for criterion in rubric.criteria]
         if self._default is None and (missing := [each for each in ids if each not in self._named]):
             msg = f"no grader for {missing} of {rubric_label(rubric)}; there are graders for {list(self._named)}"
-            raise ValueError(msg)
-        if unknown := [each for each in self._overrides if each not in ids]:
-            msg = f"overrides {unknown} are for no criterion of {rubric_label(rubric)}, which has {ids}"
             raise ValueError(msg)
         check_aggregation(self._aggregate, rubric)
         plan = _Plan(
