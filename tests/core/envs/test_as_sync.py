@@ -15,9 +15,10 @@ import anyio
 import anyio.lowlevel
 import gymnasium as gym
 import pytest
+from gymnasium.utils.env_checker import check_env as check_by_gymnasium
 
 from rolloutlib import AsyncEnv, Env, as_sync, check_env
-from rolloutlib.envs import SyncFromAsync
+from rolloutlib.envs import AsyncWrapper, SyncFromAsync
 
 
 class Recording(AsyncEnv[Any, Any]):
@@ -76,6 +77,16 @@ def test_it_is_an_environment_by_the_checker() -> None:
         check_env(adapted)
 
 
+def test_gymnasiums_checker_and_wrappers_take_it() -> None:
+    adapted = as_sync(AsyncWrapper[Any, Any, Any, Any](Pausing()))
+    check_by_gymnasium(adapted, skip_render_check=True)
+    env = gym.wrappers.TimeLimit(adapted, 2)
+    env.reset()
+    assert env.step(1)[3] is False
+    assert env.get_wrapper_attr("closed") == 0
+    env.close()
+
+
 def test_exceptions_come_out_as_they_are() -> None:
     error = KeyError("lost")
 
@@ -128,11 +139,14 @@ def pickled(env: Any) -> Any:
 class Pausing(AsyncEnv[Any, Any]):
     """Holds nothing that cannot be copied."""
 
+    action_space = gym.spaces.Discrete(10)
+    observation_space = gym.spaces.Discrete(10)
     closed = 0
 
     async def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[int, dict[str, Any]]:
+        await super().reset(seed=seed)
         await anyio.lowlevel.checkpoint()
         return 0, {}
 
@@ -233,6 +247,7 @@ def test_a_copy_has_a_copy_of_the_environment_and_a_loop_of_its_own(duplicate: A
 
 INTERRUPTED = """
 import os, signal, threading
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
 import anyio, gymnasium as gym
 from rolloutlib import AsyncEnv, as_sync
 from rolloutlib.envs import _portal

@@ -39,6 +39,7 @@ class ForwardsAttributes:
     metadata: Any = forwarded()
     render_mode: Any = forwarded()
     spec: Any = forwarded()
+    _np_random: Any = forwarded()  # Gymnasium's checker looks at it
 
     # There is one random generator, the inner environment's, also when it is set.
     @property
