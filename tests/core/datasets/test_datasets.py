@@ -192,3 +192,20 @@ def test_types_are_carried_through() -> None:
     assert_type(rl, RLDataset[int, ScriptedEnv])
     assert_type(rl.take(1), RLDataset[int, ScriptedEnv])
     assert_type(rl.make_env(rl[0]), ScriptedEnv)
+
+
+class FromFolder(Dataset[str]):
+    """A dataset made of other arguments than items."""
+
+    def __init__(self, folder: str) -> None:
+        super().__init__([f"{folder}/{name}" for name in "abc"], {"folder": folder})
+
+
+def test_a_subclass_with_arguments_of_its_own_can_be_narrowed() -> None:
+    dataset = FromFolder("f")
+    assert list(dataset.take(2)) == ["f/a", "f/b"]
+    assert list(dataset.filter(lambda item: item > "f/a")) == ["f/b", "f/c"]
+    assert dataset.with_metadata(split="test").metadata == {"folder": "f", "split": "test"}
+    assert isinstance(dataset.take(2), FromFolder)
+    assert dataset.metadata == {"folder": "f"}
+    assert len(dataset) == 3

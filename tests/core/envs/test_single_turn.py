@@ -105,3 +105,16 @@ def test_a_rollout_of_it_keeps_the_whole_score() -> None:
     assert trajectory.score == SCORE
     assert trajectory.rewards == (0.5,)
     assert trajectory.terminated
+
+
+class Named:
+    def __init__(self) -> None:
+        self.name = "named"
+
+
+@pytest.mark.parametrize("kind", [SingleTurnEnv, AsyncSingleTurnEnv])
+def test_construction_goes_on_to_the_next_base(kind: Any) -> None:
+    class Mixed(kind, Named):
+        initial_observation = evaluate = terminal_observation = None
+
+    assert Mixed().name == "named"

@@ -74,6 +74,24 @@ def test_steps_may_come_from_an_iterator_and_can_be_joined() -> None:
     assert joined == tuple(steps * 2)
 
 
+@dataclasses.dataclass(frozen=True)
+class Annotated(Step[Any, Any]):
+    advantage: float = 0.0
+
+
+def test_steps_of_a_subclass_stay_what_they_are() -> None:
+    steps: list[Any] = [
+        Annotated("a", 0, 1.0, "b", False, False, policy_tokens=[1], advantage=0.5),
+        STEPS[1],
+    ]
+    trajectory = Trajectory("a", steps)
+    assert trajectory.steps == tuple(steps)
+    assert isinstance(trajectory.steps[0], Annotated)
+    assert trajectory.observations == ("a", "b", "o2")
+    assert (trajectory.total_reward, trajectory.actions) == (1.5, (0, "b"))
+    assert pickle.loads(pickle.dumps(trajectory)) == trajectory  # noqa: S301
+
+
 def test_a_trajectory_gathers_its_steps() -> None:
     trajectory = Trajectory("o0", STEPS, {"i": 1}, True, False, {"m": 1})
     assert trajectory.observations == ("o0", "o1", "o2", "o3")

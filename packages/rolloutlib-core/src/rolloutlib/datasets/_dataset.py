@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, Self, SupportsIndex, TypeVar, cast, overload
 
 import numpy as np
@@ -80,7 +81,7 @@ class Dataset(Sequence[ItemT], Generic[ItemT]):
     def filter(self, predicate: Callable[[ItemT], bool]) -> Self:
         """Return a dataset of the items that the predicate holds for, in order."""
         positions = [position for position, item in enumerate(self) if predicate(item)]
-        return replace(self, items=_selected(self.items, positions))
+        return self._replaced(items=_selected(self.items, positions))
 
     def take(self, limit: int | None) -> Self:
         """Return a dataset of the first items, or all of them if the limit is None.
@@ -93,11 +94,18 @@ class Dataset(Sequence[ItemT], Generic[ItemT]):
         if operator.index(limit) < 0:
             msg = f"limit must not be negative, got {limit!r}"
             raise ValueError(msg)
-        return replace(self, items=_selected(self.items, range(min(limit, len(self)))))
+        return self._replaced(items=_selected(self.items, range(min(limit, len(self)))))
 
     def with_metadata(self, **metadata: Any) -> Self:
         """Return a dataset of the same items with more facts about it."""
-        return replace(self, metadata={**self.metadata, **metadata})
+        return self._replaced(metadata={**self.metadata, **metadata})
+
+    def _replaced(self, **fields: object) -> Self:
+        """Return a copy with other fields, which needs not the arguments of a subclass."""
+        changed = copy.copy(self)
+        for name, value in fields.items():
+            object.__setattr__(changed, name, value)
+        return changed
 
     def _facts(self) -> tuple[Any, ...]:
         return (self.metadata,)

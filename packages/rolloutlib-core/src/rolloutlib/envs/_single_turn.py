@@ -29,6 +29,7 @@ class SingleTurnEnv(Env[ObsT, ActT], ABC):
 
     def __init__(self) -> None:
         """Leave the environment waiting for its first reset."""
+        super().__init__()
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -73,6 +74,7 @@ class AsyncSingleTurnEnv(AsyncEnv[ObsT, ActT]):
 
     def __init__(self) -> None:
         """Leave the environment waiting for its first reset."""
+        super().__init__()
 
     async def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None

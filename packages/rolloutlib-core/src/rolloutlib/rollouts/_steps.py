@@ -148,13 +148,22 @@ class StepColumns(Sequence[Step[ObservationT, ActionT]], Generic[ObservationT, A
         return repr(tuple(self))
 
 
+def kept_steps(
+    steps: Iterable[Step[ObservationT, ActionT]],
+) -> Sequence[Step[ObservationT, ActionT]]:
+    """Return steps as a trajectory keeps them: by columns, or as they are if a subclass has more."""
+    if isinstance(steps, StepColumns):
+        return cast("StepColumns[ObservationT, ActionT]", steps)
+    steps = tuple(steps)
+    return to_columns(steps) if all(type(step) is Step for step in steps) else steps
+
+
 def to_columns(
     steps: Sequence[Step[ObservationT, ActionT]],
 ) -> StepColumns[ObservationT, ActionT]:
     """Return steps by columns, as they are if they are that already."""
     if isinstance(steps, StepColumns):
         return cast("StepColumns[ObservationT, ActionT]", steps)
-    steps = tuple(steps)  # once, since it may be an iterator
     columns = StepColumns[ObservationT, ActionT]()
     columns.observations = [step.observation for step in steps]
     columns.actions = [step.action for step in steps]

@@ -8,7 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 from rolloutlib.rollouts._policies import ActionT, ObservationT
-from rolloutlib.rollouts._steps import Step, StepColumns, read_score, same_fields, to_columns
+from rolloutlib.rollouts._steps import (
+    Step,
+    StepColumns,
+    kept_steps,
+    read_score,
+    same_fields,
+    to_columns,
+)
 from rolloutlib.scores import Score
 
 ItemT = TypeVar("ItemT")
@@ -45,7 +52,7 @@ class Trajectory(Generic[ObservationT, ActionT]):
     member: int | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "steps", to_columns(self.steps))
+        object.__setattr__(self, "steps", kept_steps(self.steps))
 
     def __eq__(self, other: object) -> bool:
         return same_fields(self, other)
