@@ -27,7 +27,9 @@ from rolloutlib import (
     as_async,
     as_sync,
     rollout,
+    rollout_group,
 )
+from rolloutlib.rollouts import EpisodeTruncated
 
 pytestmark = pytest.mark.anyio
 
@@ -87,6 +89,36 @@ async def test_a_limit_on_steps_truncates(
         assert len(record.steps) == steps
         assert (record.terminated, record.truncated) == (terminated, truncated)
         assert not any(step.truncated for step in record.steps)
+
+
+@pytest.mark.parametrize("turn", [0, 1])
+async def test_a_prompt_that_is_too_long_truncates_and_is_no_failure(turn: int) -> None:
+    def overflow(observation: str) -> PolicyOutput[str]:
+        if observation == f"o{turn}":
+            msg = "the prompt has 9000 tokens, the context 8192"
+            raise EpisodeTruncated(msg)
+        return policy(observation)
+
+    group = rollout_group("item", lambda _: ScriptedEnv(length=3), overflow, num_rollouts=2)
+    for record in (
+        rollout(ScriptedEnv(length=3), overflow, metadata={"m": 1}),
+        await arollout(AsyncScriptedEnv(length=3), overflow, metadata={"m": 1}),
+        *group.trajectories,
+    ):
+        assert len(record.steps) == turn
+        assert (record.terminated, record.truncated) == (False, True)
+        assert record.metadata["truncated_by"] == "the prompt has 9000 tokens, the context 8192"
+    assert (group.num_truncated, group.num_failed) == (2, 0)
+
+
+def test_a_step_may_end_the_episode_as_truncated_but_not_a_reset() -> None:
+    reason = EpisodeTruncated("no more room")
+    trajectory = rollout(ScriptedEnv(length=3, faults={"step 1": reason}), policy)
+    assert trajectory.actions == ("ao0",)
+    assert trajectory.truncated
+    with pytest.raises(EpisodeTruncated) as caught:
+        rollout(ScriptedEnv(faults={"reset": reason}), policy)
+    assert caught.value is reason
 
 
 @pytest.mark.parametrize(("bad", "error"), [(-1, ValueError), (1.5, TypeError), (True, TypeError)])

@@ -5,6 +5,7 @@ from rolloutlib.rollouts._identity import derive_seed
 from rolloutlib.rollouts._policies import (
     ActionT,
     AsyncPolicy,
+    EpisodeTruncated,
     ObservationT,
     Policy,
     PolicyOutput,
@@ -21,6 +22,7 @@ from rolloutlib.rollouts._trajectories import (
 __all__ = [
     "ActionT",
     "AsyncPolicy",
+    "EpisodeTruncated",
     "ItemT",
     "ObservationT",
     "Policy",

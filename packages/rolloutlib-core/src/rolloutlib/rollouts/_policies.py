@@ -47,6 +47,15 @@ class PolicyOutput(Generic[ActionT]):
         convert_tokens(self, prefix="")
 
 
+class EpisodeTruncated(Exception):  # noqa: N818 - not an error, but an outcome
+    """Raised by a policy, or by `step`, to end the episode as truncated, with the steps so far.
+
+    For what cannot go on though nothing failed: the conversation has outgrown the model's context,
+    say, perhaps with its first prompt. The trajectory's metadata tells the exception's text as
+    "truncated_by".
+    """
+
+
 class Policy(Protocol[PolicyObservationT, PolicyActionT]):
     """A synchronous policy: any callable from an observation to an action."""
 

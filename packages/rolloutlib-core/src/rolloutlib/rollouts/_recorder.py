@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar, cast
 
 from rolloutlib._values import snapshot, to_bool, to_float
 from rolloutlib.rollouts._arrays import Logprobs, TokenIds, compact
-from rolloutlib.rollouts._policies import ActionT, ObservationT, PolicyOutput
+from rolloutlib.rollouts._policies import ActionT, EpisodeTruncated, ObservationT, PolicyOutput
 from rolloutlib.rollouts._steps import StepColumns, read_score
 from rolloutlib.rollouts._trajectories import Phase, Trajectory, attach
 
@@ -131,6 +131,13 @@ class Recorder(Generic[ObservationT, ActionT]):
         terminated = bool(columns) and columns.terminated[-1]
         truncated = bool(columns) and columns.truncated[-1]
         return self._make(terminated, truncated or not terminated)
+
+    def truncate(self, reason: EpisodeTruncated) -> Trajectory[ObservationT, ActionT]:
+        """Return the record of an episode that cannot go on; re-raise if it has not begun."""
+        if self._initial is None:
+            raise reason
+        self._metadata["truncated_by"] = str(reason)
+        return self._make(terminated=False, truncated=True)
 
     def leave(self, error: BaseException) -> None:
         """Let what was recorded so far travel with the exception that ends the episode."""

@@ -13,6 +13,7 @@ from rolloutlib.envs import AsyncEnv
 from rolloutlib.rollouts._policies import (
     ActionT,
     AsyncPolicy,
+    EpisodeTruncated,
     ObservationT,
     Policy,
 )
@@ -117,6 +118,8 @@ def run_episode(
             action = recorder.decide(policy(observation))
             observation = recorder.add(environment.step(action))
         return recorder.trajectory()
+    except EpisodeTruncated as reason:
+        return recorder.truncate(reason)
     except BaseException as error:
         recorder.leave(error)
         raise
@@ -140,6 +143,8 @@ async def arun_episode(
                 action = recorder.decide(await call(policy, observation, inline=inline))
                 observation = recorder.add(await environment.step(action))
         return recorder.trajectory()
+    except EpisodeTruncated as reason:
+        return recorder.truncate(reason)
     except BaseException as error:
         recorder.leave(error)
         raise
