@@ -167,6 +167,10 @@ def test_an_interrupt_propagates_with_what_was_finished(kind: type[BaseException
     assert [record.index for record in result.records] == [0, 1]
     assert (result.score, result.num_errors, result.num_remaining) == (0.5, 1, 2)
     assert [environment.closed for environment in factory.made] == [1, 1, 1]
+    replaced = TimeoutError()
+    replaced.__context__ = caught.value  # as what `asyncio.run` or a timeout puts in its place
+    assert BenchmarkResult.from_exception(replaced) == result
+    assert BenchmarkResult.from_exception(TimeoutError()) is None
 
 
 def test_an_interrupt_before_the_first_item_has_no_score() -> None:

@@ -12,12 +12,12 @@ import anyio
 import gymnasium as gym
 
 from rolloutlib._calls import RefuseStrayCancellation, read_concurrency, run_workers
-from rolloutlib._notes import add_note
+from rolloutlib._exceptions import add_note, attach, read_error
 from rolloutlib.envs import AsyncEnv, as_async
 from rolloutlib.rollouts._member import Member, OnError, Outcomes
 from rolloutlib.rollouts._policies import ActionT, AsyncPolicy, ObservationT, Policy
 from rolloutlib.rollouts._rollout import arun_episode, run_episode
-from rolloutlib.rollouts._trajectories import ItemT, TrajectoryGroup, attach, read_error
+from rolloutlib.rollouts._trajectories import ItemT, TrajectoryGroup
 
 CLOSE_SECONDS = 30.0
 """How long the closing of an asynchronous environment may take."""

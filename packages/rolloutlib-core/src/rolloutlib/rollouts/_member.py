@@ -10,6 +10,7 @@ from numbers import Integral
 from typing import Any, Generic, Literal, TypeAlias, cast, get_args
 
 from rolloutlib._calls import check_count
+from rolloutlib._exceptions import read_error
 from rolloutlib._values import snapshot
 from rolloutlib.rollouts._identity import SEED_BITS, content_id, derive_seed
 from rolloutlib.rollouts._policies import ActionT, ObservationT
@@ -19,7 +20,6 @@ from rolloutlib.rollouts._trajectories import (
     RolloutError,
     Trajectory,
     TrajectoryGroup,
-    read_error,
 )
 
 OnError: TypeAlias = Literal["record", "raise"]

@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from numbers import Integral
 from typing import Any, Generic, TypeVar, cast
 
+from rolloutlib._exceptions import attach
 from rolloutlib._values import snapshot, to_bool, to_float
 from rolloutlib.rollouts._arrays import Logprobs, TokenIds, compact
 from rolloutlib.rollouts._policies import ActionT, EpisodeTruncated, ObservationT, PolicyOutput
 from rolloutlib.rollouts._steps import StepColumns, read_score
-from rolloutlib.rollouts._trajectories import Phase, Trajectory, attach
+from rolloutlib.rollouts._trajectories import Phase, Trajectory
 
 T = TypeVar("T")
 

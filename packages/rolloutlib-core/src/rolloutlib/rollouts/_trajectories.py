@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
+from rolloutlib._exceptions import find, read_error
 from rolloutlib.rollouts._policies import ActionT, ObservationT
 from rolloutlib.rollouts._steps import (
     Step,
@@ -229,37 +230,6 @@ class TrajectoryGroup(Generic[ItemT, ObservationT, ActionT]):
     def num_requested(self) -> int:
         """How many episodes were asked for: the completed, the truncated and the failed ones."""
         return len(self.trajectories) + len(self.errors)
-
-
-def attach(error: BaseException, **records: object) -> None:
-    """Let records travel with an exception; `from_exception` finds them there.
-
-    An environment may raise one exception many times, so None takes the place of an earlier record.
-    """
-    for kind, record in records.items():
-        error.__dict__[f"_rolloutlib_{kind}"] = record
-
-
-def find(error: BaseException | None, kind: str) -> Any:
-    """Return the record of a kind that travels with an exception, or with what led to it.
-
-    `asyncio.run` turns the cancellation by Ctrl-C into a `KeyboardInterrupt` of its own.
-    """
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        if f"_rolloutlib_{kind}" in error.__dict__:
-            return error.__dict__[f"_rolloutlib_{kind}"]
-        seen.add(id(error))
-        error = error.__context__ if error.__cause__ is None else error.__cause__
-    return None
-
-
-def read_error(error: BaseException, form: Callable[[BaseException], str]) -> str:
-    """Return a text form of an exception, or say that it has none: user code writes it."""
-    try:
-        return form(error)
-    except Exception as failure:
-        return f"<{type(error).__qualname__}, whose text raises {type(failure).__qualname__}>"
 
 
 def _format_traceback(error: BaseException) -> str:

@@ -7,7 +7,7 @@ import traceback
 from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
-from rolloutlib._notes import add_note
+from rolloutlib._exceptions import add_note
 from rolloutlib.evals._benchmark import Benchmark
 from rolloutlib.evals._results import Evaluation, EvaluationRecord
 

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from rolloutlib._notes import add_note
+from rolloutlib._exceptions import add_note, attach, find
 from rolloutlib._values import snapshot, to_bool
 from rolloutlib.scores import Score
 
 __all__ = ["BenchmarkResult", "Evaluation", "EvaluationRecord", "attach_results", "summarize"]
 
-_KEY = "_rolloutlib_benchmark_results"
+_NOTE = "BenchmarkResult.from_exception(error) returns what was finished"
 
 
 @dataclass(frozen=True)
@@ -124,15 +124,14 @@ class BenchmarkResult:
     @staticmethod
     def all_from_exception(error: BaseException) -> dict[str, BenchmarkResult]:
         """Return, by name, the benchmarks that were finished and the one that was stopped, last."""
-        return dict(cast("Mapping[str, BenchmarkResult]", error.__dict__.get(_KEY, {})))
+        return dict(cast("Mapping[str, BenchmarkResult]", find(error, "benchmarks") or {}))
 
 
 def attach_results(error: BaseException, results: Mapping[str, BenchmarkResult]) -> None:
     """Let an exception carry what was finished, and say so where it is shown."""
-    first = _KEY not in error.__dict__
-    error.__dict__[_KEY] = dict(results)
-    if first:
-        add_note(error, "BenchmarkResult.from_exception(error) returns what was finished")
+    attach(error, benchmarks=dict(results))
+    if _NOTE not in getattr(error, "__notes__", ()):
+        add_note(error, _NOTE)
 
 
 def summarize(

@@ -9,7 +9,7 @@ import anyio
 import anyio.lowlevel
 
 from rolloutlib._calls import async_form, call, read_concurrency, run_workers
-from rolloutlib._notes import add_note
+from rolloutlib._exceptions import add_note
 from rolloutlib._values import to_float
 from rolloutlib.graders._aggregators import Aggregator, check_aggregation, weighted_mean
 from rolloutlib.graders._awaitables import at_once

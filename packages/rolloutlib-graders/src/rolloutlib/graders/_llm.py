@@ -8,7 +8,7 @@ from typing import Any, Generic, cast
 from typing_extensions import TypeVar
 
 from rolloutlib._calls import call, is_async
-from rolloutlib._notes import add_note
+from rolloutlib._exceptions import add_note
 from rolloutlib.graders._awaitables import Later, at_once
 from rolloutlib.graders._rubric import plain_metadata, rubric_names
 from rolloutlib.scores import Score, ScoreValue
