@@ -247,7 +247,6 @@ def test_a_copy_has_a_copy_of_the_environment_and_a_loop_of_its_own(duplicate: A
 
 INTERRUPTED = """
 import os, signal, threading
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
 import anyio, gymnasium as gym
 from rolloutlib import AsyncEnv, as_sync
 from rolloutlib.envs import _portal
