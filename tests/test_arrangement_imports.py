@@ -52,6 +52,12 @@ def visit(node: ast.AST, file: Path, *, optional: bool) -> Iterator[Import]:
         assert not node.level, f"{file}:{node.lineno}: a relative import"
         for alias in node.names:
             yield Import(file, node.lineno, f"{node.module}.{alias.name}", optional)
+    elif (
+        isinstance(node, ast.Call)
+        and ast.unparse(node.func).endswith("import_module")
+        and isinstance(node.args[0], ast.Constant)
+    ):
+        yield Import(file, node.lineno, str(node.args[0].value), optional)
     deferring = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Try)
     if isinstance(node, ast.If):
         deferring = ast.unparse(node.test).endswith("TYPE_CHECKING")
