@@ -127,6 +127,7 @@ def main() -> None:
     )
     parser.add_argument("--limit", type=int, default=5, help="how many of them to answer")
     args = parser.parse_args()
+    benchmark = gsm8k(dataset=str(args.gsm8k))  # first, since the path may be wrong
 
     console = Console()
     numbers = np.random.default_rng(args.seed).choice(range(2, 14), (NUM_SUMS, 2), replace=False)
@@ -148,8 +149,7 @@ def main() -> None:
     num_tokens = sum(len(step.policy_tokens or ()) for step in steps)
     console.print(f"tokens exact in {exact} of {len(steps)} steps ({num_tokens} tokens sampled)\n")
 
-    # 5. The same policy on a benchmark, whose environments do the grading.
-    benchmark = gsm8k(dataset=str(args.gsm8k))
+    # 5. The same policy on the benchmark, whose environments do the grading.
     with Progress(*COLUMNS, console=console) as progress:
         task = progress.add_task("GSM8K problems", total=min(args.limit, len(benchmark.items)))
 
