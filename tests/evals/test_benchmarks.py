@@ -223,7 +223,7 @@ def test_a_bad_line_is_named(tmp_path: Path) -> None:
     path.write_text("[1]\n", encoding="utf-8")
     with pytest.raises(TypeError, match=r"line 1 of .*problems\.jsonl"):
         gsm8k(dataset=str(path))
-    with pytest.raises(FileNotFoundError, match=r"absent\.jsonl"):
+    with pytest.raises(FileNotFoundError, match=r"no file .*absent\.jsonl.*pass `examples`"):
         gsm8k(dataset=str(tmp_path / "absent.jsonl"))
 
 

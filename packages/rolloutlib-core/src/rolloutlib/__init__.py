@@ -76,7 +76,7 @@ __version__ = "0.3.0"
 
 def __getattr__(name: str) -> ModuleType:
     """Import a part of rolloutlib when it is first asked for; it may not be installed."""
-    if name.startswith("_"):
+    if name.startswith("_") or not name.islower():
         msg = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(msg)
     module = f"{__name__}.{name}"

@@ -35,6 +35,9 @@ def load_rows(
     path = Path(dataset)
     suffix = path.suffix.lower()
     if suffix == ".jsonl":
+        if not path.is_file():
+            msg = f"there is no file {dataset!r} in {str(Path.cwd())!r}; pass `examples`, or another path"
+            raise FileNotFoundError(msg)
         return list(_json_lines(path))
     datasets = _library(dataset)
     try:
