@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-import os
 import pickle
-import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -15,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from processes import outputs_under_hash_seeds
 from rolloutlib.graders import Criterion, Rubric
 
 text = st.text(min_size=1).filter(str.strip)
@@ -242,17 +240,7 @@ print(rubric.fingerprint)
 
 
 def test_the_fingerprint_is_the_same_in_every_process() -> None:
-    outputs = {
-        subprocess.run(
-            [sys.executable, "-c", PROGRAM],
-            env={**os.environ, "PYTHONHASHSEED": seed},
-            check=True,
-            capture_output=True,
-            text=True,
-        ).stdout
-        for seed in ("0", "1", "2")
-    }
-    assert len(outputs) == 1
+    assert len(outputs_under_hash_seeds(PROGRAM)) == 1
 
 
 def test_the_fingerprint_equals_that_of_rolloutlib_0_2_0() -> None:

@@ -5,9 +5,6 @@ from __future__ import annotations
 import dataclasses
 import enum
 import functools
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -18,6 +15,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from core.rollouts.scripted import ScriptedEnv, policy
+from processes import outputs_under_hash_seeds
 from rolloutlib import rollout_group
 from rolloutlib.rollouts import derive_seed
 
@@ -181,17 +179,7 @@ print(content_id({"q": {"b", "a", "c"}, "n": [1, 2.5, None]}, print), derive_see
 
 
 def test_names_and_seeds_are_the_same_in_every_process() -> None:
-    outputs = {
-        subprocess.run(
-            [sys.executable, "-c", SCRIPT],
-            env={**os.environ, "PYTHONHASHSEED": hash_seed},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        for hash_seed in ("0", "1", "2")
-    }
-    assert len(outputs) == 1
+    assert len(outputs_under_hash_seeds(SCRIPT)) == 1
 
 
 def test_the_derivation_of_seeds_is_fixed() -> None:

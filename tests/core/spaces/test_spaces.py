@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-import os
 import pickle
-import subprocess
-import sys
 from typing import Any, assert_type, cast
 
 import gymnasium as gym
@@ -17,6 +14,7 @@ from gymnasium.utils.env_checker import check_env as gymnasium_check_env
 from hypothesis import given
 from hypothesis import strategies as st
 
+from processes import outputs_under_hash_seeds
 from rolloutlib import Env, SingleTurnEnv, check_env, spaces
 from rolloutlib.envs import EvaluationResult
 from rolloutlib.types import Chat, Message, ToolCall
@@ -243,17 +241,7 @@ print([spaces.tools.call(tools, seed=1).sample(), spaces.messages.chat(seed=1).s
 
 
 def test_samples_are_the_same_in_every_process() -> None:
-    outputs = {
-        subprocess.run(
-            [sys.executable, "-c", SCRIPT],
-            env={**os.environ, "PYTHONHASHSEED": hash_seed},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        for hash_seed in ("0", "1", "2")
-    }
-    assert len(outputs) == 1
+    assert len(outputs_under_hash_seeds(SCRIPT)) == 1
 
 
 class Talk(SingleTurnEnv[Chat, str]):
