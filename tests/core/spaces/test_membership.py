@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import gymnasium as gym
 import numpy as np
+import pydantic
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,7 +20,6 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
 
 from rolloutlib import spaces
-from rolloutlib.spaces import _pydantic
 
 USER = {"role": "user", "content": "hello"}
 CALL = {"name": "search", "arguments": {"q": "x"}}
@@ -379,7 +379,7 @@ def test_a_validator_is_built_once_a_process(monkeypatch: pytest.MonkeyPatch) ->
         built.append(annotation)
         return TypeAdapter(annotation)
 
-    monkeypatch.setattr(_pydantic, "TypeAdapter", build)
+    monkeypatch.setattr(pydantic, "TypeAdapter", build)
     for _ in range(3):
         assert 1 in spaces.PydanticSpace(frozenset[int] | int)
         assert [] in spaces.ChatSpace()

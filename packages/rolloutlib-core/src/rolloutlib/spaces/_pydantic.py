@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeAlias, TypeVar, cast, overload
 
 import gymnasium as gym
 import numpy as np
-from pydantic import TypeAdapter
+import pydantic
 
 from rolloutlib.spaces._seeding import state_with_stream
 
@@ -69,7 +69,7 @@ class PydanticSpace(gym.Space[T], Generic[T]):
         super().__init__(seed=seed)
 
     @functools.cached_property
-    def adapter(self) -> TypeAdapter[T]:
+    def adapter(self) -> pydantic.TypeAdapter[T]:
         """Pydantic's validator of the annotation, built once a process."""
         return _adapter(self.annotation)
 
@@ -160,14 +160,14 @@ class PydanticSpace(gym.Space[T], Generic[T]):
 
 
 @functools.lru_cache(maxsize=256)
-def _cached_adapter(annotation: Any, _text: str) -> TypeAdapter[Any]:
-    return TypeAdapter(annotation)
+def _cached_adapter(annotation: Any, _text: str) -> pydantic.TypeAdapter[Any]:
+    return pydantic.TypeAdapter(annotation)
 
 
-def _adapter(annotation: Any) -> TypeAdapter[Any]:
+def _adapter(annotation: Any) -> pydantic.TypeAdapter[Any]:
     """Return the validator of an annotation, built once a process where it can be looked up."""
     try:
         hash(annotation)
     except TypeError:
-        return TypeAdapter(annotation)
+        return pydantic.TypeAdapter(annotation)
     return _cached_adapter(annotation, repr(annotation))  # the text tells A | B from B | A

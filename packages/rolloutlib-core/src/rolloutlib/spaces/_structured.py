@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar, cast
 
 import gymnasium as gym
 import numpy as np
-from pydantic import ValidationError
+import pydantic
 
 from rolloutlib.spaces._pydantic import PydanticSpace
 from rolloutlib.spaces._seeding import seed_each
@@ -57,7 +57,7 @@ class StructuredSpace(PydanticSpace[T], Generic[T]):
         """
         problem = self._reason(value)
         if problem is not None:
-            raise ValidationError.from_exception_data(
+            raise pydantic.ValidationError.from_exception_data(
                 type(self).__name__,
                 [
                     {
@@ -71,7 +71,10 @@ class StructuredSpace(PydanticSpace[T], Generic[T]):
 
     def contains(self, x: object) -> bool:
         """Tell whether a value is a member; of no value whatever does this raise."""
-        return self._reason(x) is None
+        try:
+            return self._problem(x) is None
+        except Exception:  # whatever a value does that is looked at
+            return False
 
     def to_jsonable(self, sample_n: Iterable[T]) -> list[Any]:
         """Return members as JSON can hold them: copies."""

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any, cast
 
 import gymnasium as gym
-from pydantic import BaseModel
+import pydantic
 
 from rolloutlib.spaces._pydantic import PydanticSpace
 from rolloutlib.spaces._sequence import SequenceSpace
@@ -125,7 +125,7 @@ class ToolCallSpace(StructuredSpace[ToolCall]):
 
     def _arguments(self, name: str, value: Any) -> dict[str, object]:
         """Return arguments as a dictionary; a model as what it was made from."""
-        if isinstance(value, BaseModel):
+        if isinstance(value, pydantic.BaseModel):
             return value.model_dump(by_alias=True, exclude_unset=True)
         if not isinstance(value, dict):
             msg = (
