@@ -135,7 +135,7 @@ class ChatSpace(StructuredSpace[Chat]):
                 kind(item) is dict
                 and len(item) == 2
                 and kind(text := item.get("content")) is str
-                and text.isascii()
+                and (text.isascii() or is_text(text))
                 and (free or least <= len(text) <= greatest)
                 and kind(role := item.get("role")) is str
                 and role in roles
