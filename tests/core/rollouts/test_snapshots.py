@@ -96,6 +96,16 @@ def test_what_cannot_be_copied_is_referred_to() -> None:
     assert trajectory.initial_info["lock"] is env.info["lock"]
 
 
+def test_a_numpy_scalar_is_copied_if_its_fields_can_be_set() -> None:
+    env = Reusing()
+    env.info["point"] = np.zeros(1, [("x", np.int64)])[0]
+    env.info["number"] = np.float32(1.0)
+    kept = rollout(env, Meddler()).initial_info
+    env.info["point"]["x"] = 5
+    assert kept["point"]["x"] == 0
+    assert kept["number"] is env.info["number"]
+
+
 def test_a_value_that_holds_itself_is_copied() -> None:
     env = Reusing()
     cycle: list[Any] = [1]

@@ -13,24 +13,29 @@ import numpy as np
 T = TypeVar("T")
 
 
-def to_float(value: object, name: str) -> float:
+def to_float(value: object, name: str, owner: object = None) -> float:
     """Return a finite real number as a Python float.
 
     Args:
         value: A number: int, float, bool, Decimal, Fraction, or an array or tensor that holds
             exactly one element (NumPy, PyTorch and JAX scalars included).
         name: What the value is, for the error message.
+        owner: Whose it is, if the message is to say so. Its text may be long to make, so it is made
+            for a message alone.
 
     Raises:
         TypeError: The value is not a real number.
         ValueError: It is NaN or infinite, or too large for a float.
     """
-    if type(value) is not float:
-        value = _real(value, name)
-    if not math.isfinite(value):
-        msg = f"{name} must be finite, got {value!r}"
-        raise ValueError(msg)
-    return value
+    plain = value if type(value) is float else _real(value)
+    if plain is not None and math.isfinite(plain):
+        return plain
+    place = name if owner is None else f"{name} of {owner}"
+    if plain is None:
+        msg = f"{place} must be a real number, got {value!r} of type {type(value).__name__}"
+        raise TypeError(msg)
+    msg = f"{place} must be finite, got {value!r}"
+    raise ValueError(msg)
 
 
 def to_bool(value: object, name: str) -> bool:
@@ -55,9 +60,11 @@ def to_bool(value: object, name: str) -> bool:
 def snapshot(value: T) -> T:
     """Return a copy of a value that later changes to the original do not reach.
 
-    Immutable scalars are returned as they are. An object that refuses to be copied (a lock, an open
-    connection) is returned as it is too: a record then refers to it.
+    Immutable scalars, NumPy's too, are returned as they are. An object that refuses to be copied (a
+    lock, an open connection) is returned as it is too: a record then refers to it.
     """
+    if type(value) in _ATOMS:  # most of what is copied: not even a call
+        return value
     try:
         return cast("T", _copy(value))
     except RecursionError:  # a container that holds itself; deepcopy follows such cycles
@@ -92,22 +99,21 @@ def _same_arrays(left: Any, right: Any) -> bool:
     return np.array_equal(left, right, equal_nan=left.dtype.kind in "fc")
 
 
-def _real(value: object, name: str) -> float:
+def _real(value: object) -> float | None:
+    """Return a number as a float, infinite if it is too large, and None for what is no number."""
     plain = _element(value)
-    if isinstance(plain, (int, float, Decimal, Fraction)):
-        try:
-            return float(plain)
-        except OverflowError:
-            msg = f"{name} must be finite, got {value!r}"
-            raise ValueError(msg) from None
-    msg = f"{name} must be a real number, got {value!r} of type {type(value).__name__}"
-    raise TypeError(msg)
+    if not isinstance(plain, (int, float, Decimal, Fraction)):
+        return None
+    try:
+        return float(plain)
+    except OverflowError:
+        return math.inf
 
 
 def _element(value: object) -> object:
     """Unwrap an array, tensor or NumPy scalar of one element; return anything else unchanged."""
-    item = getattr(value, "item", None)
-    if item is None or not callable(item):
+    item: Any = getattr(value, "item", None)
+    if item is None:
         return value
     try:
         return item()
@@ -115,7 +121,11 @@ def _element(value: object) -> object:
         return value
 
 
-_ATOMS = frozenset({type(None), bool, int, float, complex, str, bytes, Ellipsis.__class__, range})
+_ATOMS = frozenset(
+    {type(None), bool, int, float, complex, str, bytes, Ellipsis.__class__, range}
+    | set(np.sctypeDict.values()) - {np.void, np.object_}  # of a void the fields can be set
+)
+_are_atoms = _ATOMS.issuperset
 
 
 def _copy(value: Any) -> Any:
@@ -123,10 +133,16 @@ def _copy(value: Any) -> Any:
     if kind in _ATOMS:
         return value
     if kind is dict:
+        if _are_atoms(map(type, value.values())):
+            return value.copy()
         return {key: _copy(item) for key, item in value.items()}
     if kind is list:
+        if _are_atoms(map(type, value)):
+            return value.copy()
         return [_copy(item) for item in value]
     if kind is tuple:
+        if _are_atoms(map(type, value)):
+            return value
         return tuple([_copy(item) for item in value])
     if kind is np.ndarray and not value.dtype.hasobject:
         return value.copy()

@@ -87,7 +87,7 @@ class GradingWrapper(
             ValueError: The score or the combined reward is NaN or infinite.
         """
         observation, reward, terminated, truncated, info = self.env.step(action)
-        own = to_float(reward, f"the reward of {self.env}")
+        own = to_float(reward, "the reward", self.env)
         if not self.when(terminated, truncated):
             return observation, own, terminated, truncated, info
         result = self.grader(self.make_input(self.env, action), self.rubric)
@@ -150,7 +150,7 @@ class AsyncGradingWrapper(
             ValueError: The score or the combined reward is NaN or infinite.
         """
         observation, reward, terminated, truncated, info = await self.env.step(action)
-        own = to_float(reward, f"the reward of {self.env}")
+        own = to_float(reward, "the reward", self.env)
         if not self.when(terminated, truncated):
             return observation, own, terminated, truncated, info
         grading_input = self.make_input(self.env, action)
@@ -164,19 +164,18 @@ class AsyncGradingWrapper(
 
 def _read_score(result: ScoreValue, rubric: object, grader: object) -> Score:
     """Return a grader's result as a score that names its rubric, if the rubric has a name."""
-    score = (
-        result if isinstance(result, Score) else Score(to_float(result, f"the score of {grader!r}"))
-    )
     names = {
         f"rubric_{name}": value
         for name in ("id", "fingerprint")
         if isinstance(value := getattr(rubric, name, None), str)
     }
-    if names.items() <= score.metadata.items():
-        return score
-    metadata = {**names, **score.metadata}
-    return Score(score.value, score.components, metadata, feedback=score.feedback)
+    if not isinstance(result, Score):
+        return Score(to_float(result, "the score", grader), metadata=names)
+    if names.items() <= result.metadata.items():
+        return result
+    metadata = {**names, **result.metadata}
+    return Score(result.value, result.components, metadata, feedback=result.feedback)
 
 
 def _combine(wrapper: Any, reward: float, score: Score) -> float:
-    return to_float(wrapper.combine_reward(reward, score), f"the combined reward of {wrapper}")
+    return to_float(wrapper.combine_reward(reward, score), "the combined reward", wrapper)

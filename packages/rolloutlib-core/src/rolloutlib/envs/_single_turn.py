@@ -122,4 +122,4 @@ def _read_evaluation(env: object, result: EvaluationResult) -> tuple[float, dict
     value, extra = result if isinstance(result, tuple) else (result, {})
     if isinstance(value, Score):
         return value.value, {**extra, **value.as_info()}
-    return to_float(value, f"the reward of {env}"), dict(extra)
+    return to_float(value, "the reward", env), dict(extra)
