@@ -8,7 +8,7 @@ from typing import Any, NoReturn, Protocol, TypeAlias, TypeVar, cast, overload
 
 import numpy as np
 
-from rolloutlib._values import to_float
+from rolloutlib._values import snapshot, to_float
 
 __all__ = ["Grader", "Score", "ScoreValue"]
 
@@ -16,6 +16,28 @@ InputT = TypeVar("InputT", contravariant=True)
 RubricT = TypeVar("RubricT", contravariant=True)
 
 _FIELDS = frozenset({"value", "components", "metadata", "feedback"})
+
+
+class _FixedDict(dict[str, Any]):
+    """A dictionary that nothing can be added to or taken from; copies and JSON take it as one."""
+
+    def _refuse(self, *args: object, **kwargs: object) -> NoReturn:
+        msg = "the parts of a Score cannot be changed: make a new Score"
+        raise TypeError(msg)
+
+    __setitem__ = __delitem__ = __ior__ = _refuse  # pyright: ignore[reportAssignmentType]
+    clear = pop = popitem = setdefault = update = _refuse  # pyright: ignore[reportAssignmentType]
+
+    def __hash__(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return hash(frozenset(self))  # data classes want their fields' defaults to have a hash
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (dict(self),)
+
+
+_EMPTY: Mapping[str, Any] = _FixedDict()
+_MAPPINGS = (dict, Mapping)  # of a dictionary this is known sooner than by the abstract class alone
+_set = object.__setattr__
 
 
 @dataclass(frozen=True, init=False, repr=False, eq=False)
@@ -46,12 +68,10 @@ class Score:
             metadata holds itself.
     """
 
-    __slots__ = ("components", "feedback", "metadata", "value")
-
     value: float
-    components: Mapping[str, Score]
-    metadata: Mapping[str, Any]
-    feedback: str | None
+    components: Mapping[str, Score] = _EMPTY
+    metadata: Mapping[str, Any] = _EMPTY
+    feedback: str | None = None
 
     def __init__(
         self,
@@ -61,13 +81,17 @@ class Score:
         *,
         feedback: str | None = None,
     ) -> None:
+        # Most scores are a number alone: what is not given stays with the class.
         _set(self, "value", to_float(value, "score"))
-        _set(self, "components", _EMPTY if components is None else _components(components))
-        _set(self, "metadata", _EMPTY if metadata is None else _metadata(metadata))
-        if feedback is not None and not isinstance(cast("object", feedback), str):
-            msg = f"feedback must be text or None, got {feedback!r}"
-            raise TypeError(msg)
-        _set(self, "feedback", feedback)
+        if components is not None:
+            _set(self, "components", _components(components))
+        if metadata is not None:
+            _set(self, "metadata", _metadata(metadata))
+        if feedback is not None:
+            if not isinstance(cast("object", feedback), str):
+                msg = f"feedback must be text or None, got {feedback!r}"
+                raise TypeError(msg)
+            _set(self, "feedback", feedback)
 
     @classmethod
     def from_value(cls, value: float | Score) -> Score:
@@ -82,14 +106,14 @@ class Score:
             TypeError: A field has the wrong type.
             ValueError: "value" is missing, or there is a key that no score has.
         """
-        if not isinstance(cast("object", value), Mapping):
+        if not isinstance(cast("object", value), _MAPPINGS):
             msg = f"the form of a score is a mapping, got {value!r}"
             raise TypeError(msg)
         if "value" not in value or not _FIELDS.issuperset(value):
             msg = f"a score has the keys {sorted(_FIELDS)}, of which 'value' is required; got {dict(value)!r}"
             raise ValueError(msg)
         components: Any = value.get("components")
-        if isinstance(components, Mapping):
+        if isinstance(components, _MAPPINGS):
             parts = cast("Mapping[str, Any]", components)
             components = {name: _component_from(part) for name, part in parts.items()}
         return cls(
@@ -119,7 +143,7 @@ class Score:
             return default
         if isinstance(value, Score):
             return value
-        if isinstance(value, Mapping):
+        if isinstance(value, _MAPPINGS):
             return cls.from_dict(cast("Mapping[str, Any]", value))
         msg = f"info['score'] must be a Score or a mapping, got {value!r}"
         raise TypeError(msg)
@@ -134,7 +158,7 @@ class Score:
         form: dict[str, Any] = {
             "value": self.value,
             "components": {name: score.to_dict() for name, score in self.components.items()},
-            "metadata": _copy_plain(self.metadata),
+            "metadata": snapshot(dict(self.metadata)),
         }
         if self.feedback is not None:
             form["feedback"] = self.feedback
@@ -167,11 +191,6 @@ class Score:
             parts.append(f"feedback={self.feedback!r}")
         return f"{type(self).__name__}({', '.join(parts)})"
 
-    def __setstate__(self, state: tuple[dict[str, Any] | None, dict[str, Any]]) -> None:
-        own, slots = state
-        for name, value in {**(own or {}), **slots}.items():
-            _set(self, name, value)
-
 
 ScoreValue: TypeAlias = float | Score
 """What a grader may return: a number, or a score that keeps its parts."""
@@ -190,31 +209,13 @@ class Grader(Protocol[InputT, RubricT]):
         ...
 
 
-class _FixedDict(dict[str, Any]):
-    """A dictionary that nothing can be added to or taken from; copies and JSON take it as one."""
-
-    def _refuse(self, *args: object, **kwargs: object) -> NoReturn:
-        msg = "the parts of a Score cannot be changed: make a new Score"
-        raise TypeError(msg)
-
-    __setitem__ = __delitem__ = __ior__ = _refuse  # pyright: ignore[reportAssignmentType]
-    clear = pop = popitem = setdefault = update = _refuse  # pyright: ignore[reportAssignmentType]
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (dict(self),)
-
-
-_EMPTY: Mapping[str, Any] = _FixedDict()
-_set = object.__setattr__
-
-
-def _components(components: Mapping[str, float | Score]) -> Mapping[str, Score]:
-    if not isinstance(cast("object", components), Mapping):
+def _components(components: Mapping[Any, Any]) -> Mapping[str, Score]:
+    if not isinstance(cast("object", components), _MAPPINGS):
         msg = f"components must be a mapping from names to scores, got {components!r}"
         raise TypeError(msg)
     scores: dict[str, Score] = {}
     for name, part in components.items():
-        if not isinstance(cast("object", name), str):
+        if not isinstance(name, str):
             msg = f"component names must be text, got {name!r}"
             raise TypeError(msg)
         scores[name] = (
@@ -224,7 +225,7 @@ def _components(components: Mapping[str, float | Score]) -> Mapping[str, Score]:
 
 
 def _metadata(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
-    if not isinstance(cast("object", metadata), Mapping):
+    if not isinstance(cast("object", metadata), _MAPPINGS):
         msg = f"metadata must be a mapping, got {metadata!r}"
         raise TypeError(msg)
     try:
@@ -238,13 +239,16 @@ def _component_from(part: Any) -> Any:
     return Score.from_dict(cast("Mapping[str, Any]", part)) if isinstance(part, Mapping) else part
 
 
+_AS_IT_IS = frozenset({type(None), bool, int, str})
+
+
 def _plain_dict(value: Mapping[Any, Any], place: str) -> dict[str, Any]:
     plain: dict[str, Any] = {}
     for key, item in value.items():
         if not isinstance(key, str):
             msg = f"{place} has the key {key!r}: JSON keys are text, so use {str(key)!r}"
             raise TypeError(msg)
-        plain[key] = _plain(item, f"{place}[{key!r}]")
+        plain[key] = item if type(item) in _AS_IT_IS else _plain(item, f"{place}[{key!r}]")
     return plain
 
 
@@ -252,9 +256,13 @@ def _plain(value: Any, place: str) -> Any:
     """Return a copy of a value in the types that JSON has."""
     if value is None or isinstance(value, (bool, str)):
         return value
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        return to_float(float(value), place)
     if isinstance(value, Score):
         return value.to_dict()
-    if isinstance(value, Mapping):
+    if isinstance(value, _MAPPINGS):
         return _plain_dict(cast("Mapping[Any, Any]", value), place)
     if isinstance(value, (list, tuple)):
         items = cast("list[Any]", value)
@@ -263,17 +271,5 @@ def _plain(value: Any, place: str) -> Any:
         return _plain(value.tolist(), place)
     if isinstance(value, np.generic):
         return _plain(value.item(), place)
-    if isinstance(value, int):
-        return int(value)
-    if isinstance(value, float):
-        return to_float(float(value), place)
     msg = f"{place} is {value!r}, which JSON cannot hold: store text, numbers, lists or mappings"
     raise TypeError(msg)
-
-
-def _copy_plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _copy_plain(item) for key, item in cast("Mapping[str, Any]", value).items()}
-    if isinstance(value, list):
-        return [_copy_plain(item) for item in cast("list[Any]", value)]
-    return value
