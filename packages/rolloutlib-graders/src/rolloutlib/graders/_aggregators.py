@@ -123,10 +123,12 @@ def _columns(
     criteria: Sequence[Criterion], components: Mapping[str, Score]
 ) -> tuple[list[float], list[float]]:
     """Return the weights, and the values of the scores."""
-    return (
-        [criterion.weight for criterion in criteria],
-        [components[criterion.id].value for criterion in criteria],
-    )
+    weights: list[float] = []
+    values: list[float] = []
+    for criterion in criteria:
+        weights.append(criterion.weight)
+        values.append(components[criterion.id].value)
+    return weights, values
 
 
 def _sum(weights: list[float], values: list[float]) -> float:
