@@ -9,18 +9,19 @@ what the row imports, so that it runs in the environment of an older version too
 from __future__ import annotations
 
 import argparse
+import asyncio
 import gc
 import importlib
 import json
 import math
 import statistics
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from itertools import repeat
 from time import perf_counter
 from typing import Any, Literal, TypeAlias
 
-AREAS = ("rollouts", "records", "spaces", "adapters", "graders", "imports", "scaling")
+AREAS = ("rollouts", "collecting", "records", "spaces", "adapters", "graders", "imports", "scaling")
 """The modules of rows; each has a list `ROWS`."""
 
 Measure: TypeAlias = Callable[[], float]
@@ -88,26 +89,45 @@ class Row:
 def timed(work: Callable[[], object], effort: Effort, *, per: int = 1) -> Measure:
     """Measure a function: microseconds a call, divided by the number of things it works on.
 
-    Calls are repeated until they fill the time of a measurement. Garbage is collected before it,
-    and stays enabled during it, as in a real program.
+    Garbage is collected before, and stays enabled during it, as in a real program.
     """
-    calls = 0
 
-    def run(count: int) -> float:
+    def run(calls: int) -> float:
         gc.collect()
         start = perf_counter()
-        for _ in repeat(None, count):
+        for _ in repeat(None, calls):
             work()
         return perf_counter() - start
 
+    return _repeated(run, effort, per)
+
+
+def timed_async(work: Callable[[], Awaitable[object]], effort: Effort, *, per: int = 1) -> Measure:
+    """Measure an asynchronous function in the same way, in an event loop that runs already."""
+
+    async def run(calls: int) -> float:
+        gc.collect()
+        start = perf_counter()
+        for _ in repeat(None, calls):
+            await work()
+        return perf_counter() - start
+
+    return _repeated(lambda calls: asyncio.run(run(calls)), effort, per)
+
+
+def _repeated(run: Callable[[int], float], effort: Effort, per: int) -> Measure:
+    """Measure what takes some seconds for some calls, with as many as fill a measurement."""
+    calls = 0
+
     def measure() -> float:
         nonlocal calls
-        if not calls:
+        if calls:
+            elapsed = run(calls)
+        else:
             calls = 1
             while (elapsed := run(calls)) < effort.seconds:
                 calls = math.ceil(calls * min(10, 1.2 * effort.seconds / elapsed))
-            return elapsed / calls / per * 1e6
-        return run(calls) / calls / per * 1e6
+        return elapsed / calls / per * 1e6
 
     return measure
 
@@ -115,15 +135,17 @@ def timed(work: Callable[[], object], effort: Effort, *, per: int = 1) -> Measur
 def measure_row(row: Row, effort: Effort, rounds: int) -> dict[str, Any]:
     """Measure both sides in turn, so many times; return the medians, and what they come from.
 
-    The side that goes first changes from round to round. One round before them is dropped.
+    The side that goes first changes from round to round. One round before them is dropped, unless
+    one is all that the row may have.
     """
     sides = row.prepare(effort)
     measures = (
         {"ours": sides.ours} if sides.hand is None else {"ours": sides.ours, "hand": sides.hand}
     )
     order = list(measures)
-    for side in order:
-        measures[side]()
+    if row.most_rounds > 1:
+        for side in order:
+            measures[side]()
     found: dict[str, list[float]] = {side: [] for side in order}
     for _ in range(min(rounds, row.most_rounds)):
         for side in order:

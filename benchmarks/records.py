@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import random
 import tracemalloc
 from collections.abc import Callable
 
@@ -37,11 +36,9 @@ def token_memory(steps: int, tokens: int) -> Callable[[Effort], Sides]:
     """Keep a trajectory whose policy gives fresh lists; by hand, arrays of 4 bytes a number."""
 
     def sample() -> tuple[list[int], list[float]]:
-        draw = random.Random(0)  # noqa: S311 - nothing secret
-        return (
-            [draw.randrange(1_000, 128_000) for _ in range(tokens)],
-            [-draw.random() for _ in range(tokens)],
-        )
+        generator = np.random.default_rng(0)
+        ids, logprobs = generator.integers(1_000, 128_000, tokens), -generator.random(tokens)
+        return ids.tolist(), logprobs.tolist()
 
     def policy(observation: int) -> PolicyOutput[int]:
         ids, logprobs = sample()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -21,7 +20,7 @@ from episodes import (
     hand_rollout_tokens,
     hand_rollout_tuples,
 )
-from measuring import Effort, Row, Sides, timed
+from measuring import Effort, Row, Sides, timed, timed_async
 from rolloutlib import PolicyOutput, rollout
 from rolloutlib.rollouts import arollout_group
 
@@ -90,8 +89,8 @@ def asynchronous(
             return await hand_gather(count, policy, length=STEPS, concurrency=concurrency)
 
         return Sides(
-            timed(lambda: asyncio.run(ours()), effort, per=count),
-            timed(lambda: asyncio.run(hand()), effort, per=count),
+            timed_async(ours, effort, per=count),
+            timed_async(hand, effort, per=count),
         )
 
     return prepare

@@ -36,20 +36,22 @@ def main() -> None:
     before = earlier(arguments.results)
     ours: dict[str, Any] = {}
     old: dict[str, Any] = {}
-    console = Console(stderr=True)
     options = [f"--rounds={arguments.rounds}", *(["--quick"] if arguments.quick else [])]
-    with console.status("") as status:
+    with Console(stderr=True).status("") as status:
         for area, row in chosen:
-            status.update(f"{row.name}: {row.work}")
             try:
-                ours[row.name] = measure(sys.executable, area, row, options)
-                if arguments.old and row.in_old:
-                    status.update(f"{row.name} in 0.2.0")
-                    old[row.name] = measure(arguments.old, area, row, options)
-            except subprocess.CalledProcessError as error:
-                console.print(f"{row.name} failed: {error.stderr.strip().splitlines()[-1]}")
+                status.update(f"{row.name}: {row.work}")
+                if result := measure(sys.executable, area, row, options):
+                    ours[row.name] = result
+                status.update(f"{row.name} in 0.2.0")
+                if (
+                    arguments.old
+                    and row.in_old
+                    and (result := measure(arguments.old, area, row, options))
+                ):
+                    old[row.name] = result
             except KeyboardInterrupt:
-                console.print("interrupted; here is what was measured")
+                print("interrupted; here is what was measured", file=sys.stderr)
                 break
     path = save(arguments.results, ours, old, quick=arguments.quick)
     show([row for _, row in chosen], ours, old, before)
@@ -93,11 +95,15 @@ def choose(areas: dict[str, list[Row]], names: list[str]) -> list[tuple[str, Row
     ]
 
 
-def measure(python: str, area: str, row: Row, options: list[str]) -> dict[str, Any]:
-    """Measure one row in a process of its own."""
+def measure(python: str, area: str, row: Row, options: list[str]) -> dict[str, Any] | None:
+    """Measure one row in a process of its own; say why if that fails, and return None."""
     command = [python, str(HERE / "measuring.py"), area, row.name, *options]
-    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout  # noqa: S603 - our own script
-    return json.loads(output)
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    if process.returncode:
+        reason = (process.stderr.splitlines() or [f"exit status {process.returncode}"])[-1]
+        print(f"{row.name} failed with {python}: {reason}", file=sys.stderr)
+        return None
+    return json.loads(process.stdout)
 
 
 if __name__ == "__main__":
