@@ -10,6 +10,7 @@ from contextvars import ContextVar
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -213,6 +214,20 @@ async def test_context_variables_of_the_caller_are_seen() -> None:
     async with as_async(Looking()) as adapted:
         await adapted.step(1)
     assert seen == ["here"]
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+async def test_an_environment_may_run_an_event_loop_of_its_own(backend: str) -> None:
+    async def meet() -> str:
+        await anyio.lowlevel.checkpoint()
+        return "met"
+
+    class Looping(Recording):
+        def step(self, action: int) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+            return anyio.run(meet, backend=backend), 1.0, False, False, {}
+
+    async with as_async(Looping()) as adapted:
+        assert (await adapted.step(1))[0] == "met"
 
 
 async def test_inline_runs_on_the_event_loop() -> None:

@@ -7,11 +7,11 @@ import queue
 import threading
 import warnings
 from collections.abc import Callable
-from contextvars import copy_context
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, TypeVar
 
 import anyio
-from anyio.lowlevel import current_token
+
+from rolloutlib.envs._threads import Call, find_call_soon
 
 T = TypeVar("T")
 
@@ -100,45 +100,27 @@ class Worker:
             )
 
 
-class _Call(Generic[T]):
+class _Call(Call[T]):
     """A call on its way from an event loop to the thread and back."""
 
     def __init__(self, function: Callable[[], T]) -> None:
+        super().__init__()
         self.finished = anyio.Event()
         self._function = function
-        self._context = copy_context()
-        self._claimed = threading.Lock()
-        self._error: BaseException | None = None
-        self._value: T
-        # The one method of asyncio's loop and of trio's token that other threads may call.
-        loop = cast("Any", current_token().native_token)
-        self._call_soon = getattr(loop, "call_soon_threadsafe", None) or loop.run_sync_soon
-
-    def claim(self) -> bool:
-        """Take the right to say whether the call runs: the first to ask gets it."""
-        return self._claimed.acquire(blocking=False)
+        self._call_soon = find_call_soon()
 
     def run(self) -> None:
         """Run the function on the present thread, unless the caller has gone before."""
         if not self.claim():
             return
         try:
-            self._value = self._context.run(self._function)
+            self._value = self.context.run(self._function)
         except BaseException as error:  # the caller gets it, whatever it is
             self._error = error
         try:
             self._call_soon(self.finished.set)
         except RuntimeError:  # the event loop has ended, and the caller with it
             _logger.debug("nobody is left to take the result of %r", self._function)
-
-    def result(self) -> T:
-        """Return the function's result, or raise its error, once."""
-        if self._error is None:
-            return self._value
-        try:
-            raise self._error
-        finally:
-            self._error = None  # else error, traceback and frame would keep each other alive
 
 
 def _work(calls: queue.SimpleQueue[Callable[[], object] | None]) -> None:
