@@ -9,10 +9,13 @@ import pickle
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
 from typing import Any
 
 import anyio
 import anyio.lowlevel
+import anyio.to_thread
 import gymnasium as gym
 import pytest
 from gymnasium.utils.env_checker import check_env as check_by_gymnasium
@@ -62,13 +65,77 @@ def test_every_call_runs_on_one_thread_and_loop(backend: str) -> None:
     assert not thread.is_alive()
 
 
-def test_it_works_where_an_event_loop_runs() -> None:
+@pytest.mark.parametrize("outer", ["asyncio", "trio"])
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_it_works_where_an_event_loop_runs(backend: str, outer: str) -> None:
     async def main() -> None:
-        with as_sync(Recording()) as adapted:
+        with as_sync(Recording(), backend=backend) as adapted:
             adapted.reset()
             assert adapted.step(2)[0] == 2
 
-    asyncio.run(main())
+    anyio.run(main, backend=outer)
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_context_variables_of_the_caller_are_seen(backend: str) -> None:
+    variable = ContextVar[str]("variable")
+
+    class Looking(Recording):
+        async def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+            return variable.get(), 1.0, True, False, {}
+
+    with as_sync(Looking(), backend=backend) as adapted:
+        for value in ("first", "second"):
+            variable.set(value)
+            assert adapted.step(1)[0] == value
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_calls_of_several_threads_are_served_one_at_a_time(backend: str) -> None:
+    class Alone(Recording):
+        inside = 0
+
+        async def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
+            self.inside += 1
+            await anyio.lowlevel.checkpoint()
+            self.inside -= 1
+            return self.inside, 1.0, False, False, {}
+
+    with as_sync(Alone(), backend=backend) as adapted, ThreadPoolExecutor(8) as pool:
+        results = pool.map(adapted.step, range(80))
+        assert {observation for observation, *_ in results} == {0}
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_a_call_from_the_environment_itself_is_refused(backend: str) -> None:
+    class Circular(Recording):
+        async def step(self, action: int) -> Any:
+            return adapted.step(action)
+
+    with as_sync(Circular(), backend=backend) as adapted:
+        with pytest.raises(RuntimeError, match="from its own event loop, which would wait for its"):
+            adapted.step(1)
+        adapted.reset()
+
+
+def test_a_call_that_waits_while_another_thread_closes_is_refused() -> None:
+    class Slow(Recording):
+        closing, go = threading.Event(), threading.Event()
+
+        async def close(self) -> None:
+            self.closing.set()
+            await anyio.to_thread.run_sync(self.go.wait, 30)
+
+    env = Slow()
+    adapted = as_sync(env)
+    with ThreadPoolExecutor(2) as pool:
+        closing = pool.submit(adapted.close)
+        assert env.closing.wait(30)
+        waiting = pool.submit(adapted.step, 1)
+        env.go.set()
+        closing.result(30)
+        with pytest.raises(RuntimeError, match="was closed"):
+            waiting.result(30)
 
 
 def test_it_is_an_environment_by_the_checker() -> None:

@@ -102,9 +102,9 @@ class AsyncFromSync(ForwardsAttributes, AsyncEnv[ObsT, ActT]):
 class SyncFromAsync(ForwardsAttributes, gym.Env[ObsT, ActT]):
     """An asynchronous environment in synchronous code.
 
-    The environment lives on an event loop of its own, on a thread of its own, for its whole life. It
-    works in a thread that runs an event loop itself, such as a notebook's: that loop waits for each
-    call. An interrupt (Ctrl-C) cancels the running call and comes out within a few seconds, whatever
+    The environment lives on an event loop of its own, on a thread of its own, for its whole life; the
+    tasks that it starts there go on between calls. It works in a thread that runs an event loop
+    itself, such as a notebook's: that loop waits for each call. An interrupt (Ctrl-C) cancels the running call and comes out within a few seconds, whatever
     the environment does; a second one comes out at once. A call that does not react to it is left to
     run out; then the environment is closed.
 
@@ -160,12 +160,7 @@ class SyncFromAsync(ForwardsAttributes, gym.Env[ObsT, ActT]):
 
     def close(self) -> None:
         """Close the environment on its loop, and end the loop; closing twice does no harm."""
-        if self._portal.closed:
-            return
-        try:
-            self._portal.run(self.env.close)
-        finally:
-            self._portal.close()
+        self._portal.close()
 
     def _open_portal(self, method: str) -> Portal:
         if self._portal.closed:
