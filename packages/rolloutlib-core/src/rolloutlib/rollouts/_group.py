@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
-import contextlib
-import inspect
-import math
-from collections.abc import Awaitable, Callable, Generator, Mapping
-from typing import Any, TypeAlias, cast
+import functools
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 import anyio
 import gymnasium as gym
+from anyio.from_thread import start_blocking_portal
 
-from rolloutlib._calls import RefuseStrayCancellation, read_concurrency, run_workers
-from rolloutlib._exceptions import add_note, attach, read_error
-from rolloutlib.envs import AsyncEnv, as_async
-from rolloutlib.rollouts._member import Member, OnError, Outcomes
+from rolloutlib._exceptions import attach
+from rolloutlib.rollouts._batching import BatchedPolicy
+from rolloutlib.rollouts._caller import AsyncCaller, Caller
+from rolloutlib.rollouts._engine import Engine
+from rolloutlib.rollouts._events import OnEvent
+from rolloutlib.rollouts._member import Outcomes
 from rolloutlib.rollouts._policies import ActionT, AsyncPolicy, ObservationT, Policy
-from rolloutlib.rollouts._rollout import arun_episode, run_episode
+from rolloutlib.rollouts._retries import Retry
+from rolloutlib.rollouts._run import AsyncFactory, AsyncGroupGrader, GroupGrader, OnError, Run
+from rolloutlib.rollouts._sequence import run_group
+from rolloutlib.rollouts._sources import InlineSource
+from rolloutlib.rollouts._timeouts import Timeouts
 from rolloutlib.rollouts._trajectories import ItemT, TrajectoryGroup
 
-CLOSE_SECONDS = 30.0
-"""How long the closing of an asynchronous environment may take."""
+GroupT = TypeVar("GroupT", bound=TrajectoryGroup[Any, Any, Any])
 
-
-AnyEnv: TypeAlias = AsyncEnv[ObservationT, ActionT] | gym.Env[ObservationT, ActionT]
-AsyncFactory: TypeAlias = Callable[
-    [ItemT], AnyEnv[ObservationT, ActionT] | Awaitable[AnyEnv[ObservationT, ActionT]]
-]
+_logger = logging.getLogger("rolloutlib")
 
 
 def rollout_group(
@@ -41,6 +42,10 @@ def rollout_group(
     seed: int | None = None,
     options: dict[str, Any] | None = None,
     on_error: OnError = "record",
+    retry: Retry | None = None,
+    timeouts: Timeouts | None = None,
+    grade_group: GroupGrader[ItemT, ObservationT, ActionT] | None = None,
+    on_event: OnEvent | None = None,
     snapshots: bool = True,
 ) -> TrajectoryGroup[ItemT, ObservationT, ActionT]:
     """Run several episodes of one item, one after another.
@@ -51,7 +56,8 @@ def rollout_group(
     Args:
         item: What the episodes are about.
         make_env: Makes an environment for a copy of the item.
-        policy: Chooses an action for each observation.
+        policy: Chooses an action for each observation. A `BatchedPolicy` plays the episodes in lock
+            step instead of one after another.
         num_rollouts: How many episodes.
         item_id: The name of the item; by default one made from its contents and from the name of
             `make_env`, the same for equal items in every process.
@@ -62,6 +68,13 @@ def rollout_group(
         options: Go to each `reset`, a copy of them.
         on_error: What to do when an episode fails: keep a `RolloutError` in the group and go on
             ("record"), or raise ("raise").
+        retry: Which failures are followed by another attempt, in a fresh environment and with a seed
+            of its own, `derive_seed(seed, item_id, member, attempt)`. By default none.
+        timeouts: Limits on the time of calls and episodes. With them, environments and the policy run
+            on other threads, since only there a call that blocks can be left.
+        grade_group: Gives the scores of the group, one a trajectory, in place of the trajectories'
+            own. If it fails, all episodes of the group have failed, in the phase "grade".
+        on_event: Is told what happens, as it happens.
         snapshots: Give each member a copy of the item, and record copies of observations, actions
             and infos. Without, the objects themselves are used.
 
@@ -71,24 +84,47 @@ def rollout_group(
         BaseException: With `on_error="raise"`, what failed; `TrajectoryGroup.from_exception` gives
             the work that was finished, also for a `KeyboardInterrupt`.
     """
-    outcomes = Outcomes[ItemT, ObservationT, ActionT](
-        item,
+    if timeouts is not None:
+        if isinstance(policy, BatchedPolicy):
+            msg = f"a policy that plays in lock step knows no timeouts, got {policy!r}"
+            raise ValueError(msg)
+        play = functools.partial(
+            arollout_group,
+            item,
+            make_env,
+            policy,
+            num_rollouts=num_rollouts,
+            item_id=item_id,
+            max_steps=max_steps,
+            metadata=metadata,
+            seed=seed,
+            options=options,
+            on_error=on_error,
+            retry=retry,
+            timeouts=timeouts,
+            grade_group=grade_group,
+            on_event=on_event,
+            snapshots=snapshots,
+        )
+        with start_blocking_portal() as portal:
+            return portal.call(play)
+    caller = Caller(policy)
+    run = Run[ItemT, ObservationT, ActionT](
         make_env,
+        caller,
         num_rollouts=num_rollouts,
-        item_id=item_id,
         max_steps=max_steps,
         metadata=metadata,
         seed=seed,
+        options=options,
         on_error=on_error,
+        retry=retry,
+        timeouts=timeouts,
+        grade_group=grade_group,
+        on_event=on_event,
         snapshots=snapshots,
     )
-    try:
-        for index in range(num_rollouts):
-            _run_member(outcomes.member(index), make_env, policy, options)
-        return outcomes.group()
-    except BaseException as error:
-        attach(error, group=outcomes.group())
-        raise
+    return _warned(run_group(run, caller, Outcomes(run, item, item_id, run.seed)))
 
 
 async def arollout_group(
@@ -104,6 +140,10 @@ async def arollout_group(
     seed: int | None = None,
     options: dict[str, Any] | None = None,
     on_error: OnError = "record",
+    retry: Retry | None = None,
+    timeouts: Timeouts | None = None,
+    grade_group: AsyncGroupGrader[ItemT, ObservationT, ActionT] | None = None,
+    on_event: OnEvent | None = None,
     snapshots: bool = True,
     inline: bool = False,
 ) -> TrajectoryGroup[ItemT, ObservationT, ActionT]:
@@ -131,10 +171,18 @@ async def arollout_group(
         options: Go to each `reset`, a copy of them.
         on_error: What to do when an episode fails: keep a `RolloutError` in the group and go on
             ("record"), or cancel the others and raise ("raise").
+        retry: Which failures are followed by another attempt, in a fresh environment and with a seed
+            of its own, `derive_seed(seed, item_id, member, attempt)`. By default none.
+        timeouts: Limits on the time of calls and episodes. A call that blocks on a thread is left to
+            run out there.
+        grade_group: Gives the scores of the group, one a trajectory, in place of the trajectories'
+            own, at once or when awaited; unless it is a coroutine function it is called on a worker
+            thread. If it fails, all episodes of the group have failed, in the phase "grade".
+        on_event: Is told what happens, as it happens, on the event loop.
         snapshots: Give each member a copy of the item, and record copies of observations, actions
             and infos. Without, the objects themselves are used.
-        inline: Call a synchronous policy, and environments that `as_async` adapts, on the event
-            loop, for those that never block.
+        inline: Call a synchronous policy or grader, and environments that `as_async` adapts, on the
+            event loop, for those that never block.
 
     Raises:
         TypeError: An argument has the wrong type.
@@ -142,127 +190,49 @@ async def arollout_group(
         BaseException: With `on_error="raise"`, what failed first; `TrajectoryGroup.from_exception`
             gives the work that was finished.
     """
-    outcomes = Outcomes[ItemT, ObservationT, ActionT](
-        item,
+    caller = AsyncCaller(policy, inline=inline)
+    run = Run[ItemT, ObservationT, ActionT](
         make_env,
+        caller,
         num_rollouts=num_rollouts,
-        item_id=item_id,
         max_steps=max_steps,
         metadata=metadata,
         seed=seed,
+        options=options,
         on_error=on_error,
+        retry=retry,
+        timeouts=timeouts,
+        grade_group=grade_group,
+        on_event=on_event,
         snapshots=snapshots,
+        inline=inline,
     )
-    limiter, workers = read_concurrency(concurrency, num_rollouts)
-    indices = iter(range(num_rollouts))
-    failures: list[BaseException] = []
-
-    async def work(scope: anyio.CancelScope) -> None:
-        for index in indices:
-            try:
-                async with limiter:
-                    member = outcomes.member(index)
-                    await _arun_member(member, make_env, policy, options, inline=inline)
-            except anyio.get_cancelled_exc_class():
-                raise
-            except BaseException as error:  # comes out below, as it is and not in an ExceptionGroup
-                failures.append(error)
-                scope.cancel()
-                return
-
+    outcomes = Outcomes(run, item, item_id, run.seed)
+    source = InlineSource([item])
+    # The group is taken at the end, so the engine must not wait for that to look for another item.
+    engine = Engine(
+        run, caller, source, lambda _item, _: outcomes, concurrency=concurrency, buffer=2
+    )
     try:
-        await run_workers(work, workers)
-        if failures:
-            raise failures[0]
-        return outcomes.group()
+        await engine.run()
+        group = await engine.take()
     except BaseException as error:
         attach(error, group=outcomes.group())
         raise
+    assert group is not None  # noqa: S101 - the run has ended, and nothing failed
+    return _warned(group)
 
 
-def _run_member(
-    member: Member[ItemT, ObservationT, ActionT],
-    make_env: Callable[[ItemT], gym.Env[ObservationT, ActionT]],
-    policy: Policy[ObservationT, ActionT],
-    options: dict[str, Any] | None,
-) -> None:
-    try:
-        environment = make_env(member.item)
-        if not isinstance(cast("object", environment), gym.Env):
-            msg = f"make_env must return a gymnasium.Env, got {environment!r}"
-            raise TypeError(msg)
-        try:
-            recorder = member.record(environment)
-            member.keep(run_episode(environment, policy, recorder, options))
-        except BaseException as error:
-            with _noting(error, environment):
-                environment.close()
-            raise
-    except BaseException as error:
-        member.fail(error)
-        return
-    try:
-        environment.close()
-    except Exception as error:  # whatever an environment raises
-        member.note_close_error(error)
-
-
-async def _arun_member(
-    member: Member[ItemT, ObservationT, ActionT],
-    make_env: AsyncFactory[ItemT, ObservationT, ActionT],
-    policy: AsyncPolicy[ObservationT, ActionT],
-    options: dict[str, Any] | None,
-    *,
-    inline: bool,
-) -> None:
-    # Around all that happens, since an environment may open scopes and task groups of its own in
-    # make_env or reset, and end them in close: scopes have to be nested.
-    with anyio.CancelScope() as scope:
-        try:
-            with RefuseStrayCancellation(member):
-                made = make_env(member.item)
-                environment = as_async(
-                    await made if inspect.isawaitable(made) else made, inline=inline
-                )
-                try:
-                    recorder = member.record(environment)
-                    member.keep(
-                        await arun_episode(environment, policy, recorder, options, inline=inline)
-                    )
-                except BaseException as error:
-                    with _noting(error, environment):
-                        await _close(environment, scope)
-                    raise
-        except anyio.get_cancelled_exc_class():
-            raise
-        except BaseException as error:
-            member.fail(error)
-            return
-        try:
-            await _close(environment, scope)
-        except Exception as error:  # whatever an environment raises
-            member.note_close_error(error)
-
-
-async def _close(environment: AsyncEnv[Any, Any], scope: anyio.CancelScope) -> None:
-    """Close an environment inside a scope, also if the scope is in one that is being cancelled."""
-    scope.shield, scope.deadline = True, anyio.current_time() + CLOSE_SECONDS
-    try:
-        with RefuseStrayCancellation(environment):
-            await environment.close()
-    except anyio.get_cancelled_exc_class() as error:
-        if not scope.cancel_called:
-            raise
-        msg = f"closing {environment} took longer than {CLOSE_SECONDS} s"
-        raise TimeoutError(msg) from error
-    finally:
-        scope.shield, scope.deadline = False, math.inf
-
-
-@contextlib.contextmanager
-def _noting(error: BaseException, environment: object) -> Generator[None]:
-    """Turn a failure to close into a note on the error that came before it."""
-    try:
-        yield
-    except Exception as close_error:  # whatever an environment raises
-        add_note(error, f"closing {environment} failed too: {read_error(close_error, repr)}")
+def _warned(group: GroupT) -> GroupT:
+    """Log a warning if nothing came of a group, which its caller may not look at closely."""
+    if group.errors and not group.trajectories:
+        error = group.errors[0]
+        _logger.warning(
+            "no rollout of item %r ended: %d failed, the first in %s with %s: %s",
+            group.item_id,
+            len(group.errors),
+            error.phase,
+            error.error_type,
+            error.error_message,
+        )
+    return group

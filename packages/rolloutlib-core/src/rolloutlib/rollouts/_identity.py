@@ -13,8 +13,8 @@ from collections.abc import Set as AbstractSet
 from typing import Any, cast
 
 import numpy as np
+import pydantic
 from numpy.typing import NDArray
-from pydantic import BaseModel
 
 SEED_BITS = 31
 """Seeds fit into every generator's: NumPy's, PyTorch's and those of inference servers."""
@@ -118,7 +118,7 @@ def _text(value: Any) -> str:
 def _state(value: Any) -> Any:
     if isinstance(value, enum.Enum):
         return value.name
-    if isinstance(value, BaseModel):
+    if isinstance(value, pydantic.BaseModel):
         return dict(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}

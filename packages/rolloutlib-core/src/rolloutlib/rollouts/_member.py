@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-import logging
-import secrets
-from collections.abc import Callable, Mapping
-from numbers import Integral
-from typing import Any, Generic, Literal, TypeAlias, cast, get_args
+from typing import Any, Generic
 
-from rolloutlib._calls import check_count
-from rolloutlib._exceptions import read_error
+from rolloutlib._exceptions import add_note, read_error
 from rolloutlib._values import snapshot
-from rolloutlib.rollouts._identity import SEED_BITS, content_id, derive_seed
+from rolloutlib.rollouts._events import EventKind
+from rolloutlib.rollouts._identity import content_id, derive_seed
 from rolloutlib.rollouts._policies import ActionT, ObservationT
-from rolloutlib.rollouts._recorder import Recorder, check_max_steps
+from rolloutlib.rollouts._recorder import Recorder
+from rolloutlib.rollouts._run import Run
 from rolloutlib.rollouts._trajectories import (
     ItemT,
     RolloutError,
@@ -22,153 +19,169 @@ from rolloutlib.rollouts._trajectories import (
     TrajectoryGroup,
 )
 
-OnError: TypeAlias = Literal["record", "raise"]
-
-_logger = logging.getLogger("rolloutlib")
-
 
 class Outcomes(Generic[ItemT, ObservationT, ActionT]):
-    """What a group was asked for, and the outcomes of its members so far.
+    """The outcomes of a group's members so far.
 
-    The arguments are those of `rollout_group`.
+    Args:
+        run: What the group belongs to.
+        item: What it is about.
+        item_id: The name of the item, or None to make one from its contents.
+        seed: The integer that the members' seeds are derived from.
+
+    Attributes:
+        trajectories: The episodes that ended, by member.
+        errors: The failures of the others.
+        retried: The failures that another attempt followed.
+        num_playing: How many members are not over yet, the closing of their environments included.
     """
 
     def __init__(
-        self,
-        item: ItemT,
-        make_env: Callable[..., object],
-        *,
-        num_rollouts: int,
-        item_id: str | None,
-        max_steps: int | None,
-        metadata: Mapping[str, Any] | None,
-        seed: int | None,
-        on_error: OnError,
-        snapshots: bool,
+        self, run: Run[ItemT, ObservationT, ActionT], item: ItemT, item_id: str | None, seed: int
     ) -> None:
-        check_count("num_rollouts", num_rollouts)
-        check_max_steps(max_steps)
-        if seed is not None and (not isinstance(cast("object", seed), Integral) or seed < 0):
-            msg = f"seed must be a non-negative integer or None, got {seed!r}"
-            raise ValueError(msg)
-        if on_error not in get_args(OnError):
-            msg = f"on_error must be one of {get_args(OnError)}, got {on_error!r}"
-            raise ValueError(msg)
-        self.snapshots = snapshots
-        self.max_steps = max_steps
+        self.run = run
+        self.item_id = content_id(item, run.make_env) if item_id is None else item_id
+        self.trajectories: dict[int, Trajectory[ObservationT, ActionT]] = {}
+        self.errors: dict[int, RolloutError] = {}
+        self.retried: list[RolloutError] = []
+        self.num_playing = run.num_rollouts
         self._item = item
-        self._item_id = content_id(item, make_env) if item_id is None else item_id
-        self._metadata = snapshot(dict(metadata or {}))
-        self._seed = secrets.randbits(SEED_BITS) if seed is None else int(seed)
-        self._on_error = on_error
-        self._trajectories: dict[int, Trajectory[ObservationT, ActionT]] = {}
-        self._errors: dict[int, RolloutError] = {}
+        self._seed = seed
 
-    def member(self, index: int) -> Member[ItemT, ObservationT, ActionT]:
-        """Return a member, with an item and a seed of its own."""
-        item = snapshot(self._item) if self.snapshots else self._item
-        return Member(self, index, item, derive_seed(self._seed, self._item_id, index))
-
-    def keep(self, index: int, trajectory: Trajectory[ObservationT, ActionT]) -> None:
-        """Take a finished episode."""
-        self._trajectories[index] = trajectory
-
-    def annotate(self, index: int, **facts: object) -> None:
-        """Add facts to the metadata of a finished episode."""
-        trajectory = self._trajectories[index]
-        metadata = {**trajectory.metadata, **facts}
-        self._trajectories[index] = dataclasses.replace(trajectory, metadata=metadata)
-
-    def fail(self, index: int, error: RolloutError, exception: BaseException) -> None:
-        """Take a failed episode; one that was finished when it was interrupted stays finished.
-
-        Raises:
-            BaseException: The exception, if failures are to be raised, or if it is not an error of
-                the episode but an interrupt.
-        """
-        if index not in self._trajectories:
-            self._errors[index] = error
-        if self._on_error == "raise" or not isinstance(exception, Exception):
-            raise exception
+    def member(self, index: int, attempt: int) -> Member[ItemT, ObservationT, ActionT]:
+        """Return an attempt at a member, with an item and a seed of its own."""
+        item = snapshot(self._item) if self.run.snapshots else self._item
+        path = (self.item_id, index, attempt) if attempt else (self.item_id, index)
+        return Member(self, index, attempt, item, derive_seed(self._seed, *path))
 
     def group(self) -> TrajectoryGroup[ItemT, ObservationT, ActionT]:
         """Return the record of the members that have an outcome."""
-        errors = [self._errors[index] for index in sorted(self._errors)]
-        if errors and not self._trajectories:
-            _logger.warning(
-                "no rollout of item %r ended: %d failed, the first in %s with %s: %s",
-                self._item_id,
-                len(errors),
-                errors[0].phase,
-                errors[0].error_type,
-                errors[0].error_message,
-            )
         return TrajectoryGroup(
             self._item,
-            self._item_id,
-            [self._trajectories[index] for index in sorted(self._trajectories)],
-            errors=errors,
-            metadata=self._metadata,
+            self.item_id,
+            [self.trajectories[index] for index in sorted(self.trajectories)],
+            errors=[self.errors[index] for index in sorted(self.errors)],
+            metadata=self.run.metadata,
             seed=self._seed,
+            retried=self.retried,
         )
 
 
 class Member(Generic[ItemT, ObservationT, ActionT]):
-    """One episode of a group.
+    """One attempt at an episode of a group.
 
     Attributes:
         item: The item, for `make_env`.
+        index: Which rollout of its group it is.
+        attempt: Which attempt at it this is.
     """
 
     def __init__(
         self,
         outcomes: Outcomes[ItemT, ObservationT, ActionT],
         index: int,
+        attempt: int,
         item: ItemT,
         seed: int,
     ) -> None:
         self.item = item
         self._outcomes = outcomes
-        self._index = index
+        self.index = index
+        self.attempt = attempt
         self._seed = seed
         self._recorder: Recorder[ObservationT, ActionT] | None = None
+        self._reporter = outcomes.run.reporter
+        if self._reporter and not attempt:
+            self._report("started")
+
+    def __str__(self) -> str:
+        return f"rollout {self.index}"
 
     def record(self, environment: object) -> Recorder[ObservationT, ActionT]:
         """Begin to record in an environment."""
+        run = self._outcomes.run
         self._recorder = Recorder(
             environment,
             seed=self._seed,
-            max_steps=self._outcomes.max_steps,
+            max_steps=run.max_steps,
             metadata=None,
-            snapshots=self._outcomes.snapshots,
-            member=self._index,
+            snapshots=run.snapshots,
+            member=self.index,
+            attempt=self.attempt,
         )
+        if self._reporter:
+            self._recorder.on_step = self._report_step
         return self._recorder
-
-    def __str__(self) -> str:
-        return f"rollout {self._index}"
 
     def keep(self, trajectory: Trajectory[ObservationT, ActionT]) -> None:
         """Take the finished episode."""
-        self._outcomes.keep(self._index, trajectory)
+        self._outcomes.trajectories[self.index] = trajectory
 
     def note_close_error(self, error: Exception) -> None:
         """Tell in the record of the finished episode that its environment could not be closed."""
-        self._outcomes.annotate(self._index, close_error=read_error(error, repr))
+        trajectory = self._outcomes.trajectories[self.index]
+        metadata = {**trajectory.metadata, "close_error": read_error(error, repr)}
+        self.keep(dataclasses.replace(trajectory, metadata=metadata))
 
-    def fail(self, exception: BaseException) -> None:
-        """Take the failure of the episode.
+    def finish(self) -> None:
+        """Count the finished episode, whose environment has been closed."""
+        self._outcomes.run.count_ended()
+        if self._reporter:
+            self._report("finished", trajectory=self._outcomes.trajectories[self.index])
+
+    def fail(self, exception: BaseException) -> float | None:
+        """Take the failure of the attempt.
+
+        Returns:
+            How many seconds to wait before the next attempt, or None if the failure is final.
 
         Raises:
-            BaseException: The exception, if failures are to be raised, or if it is not an error of
-                the episode but an interrupt.
+            BaseException: The exception, if final failures are to be raised, or if it is not an error
+                of the episode but an interrupt. A `StalledError` if too many failed.
         """
+        outcomes = self._outcomes
+        if self.index in outcomes.trajectories:  # interrupted after its end
+            raise exception
         recorder = self._recorder
+        delay = self._retry_delay(exception)
         error = RolloutError.from_exception(
             exception,
-            index=self._index,
+            index=self.index,
+            attempt=self.attempt,
             phase="make_env" if recorder is None else recorder.phase,
             seed=self._seed,
             trajectory=None if recorder is None else recorder.unfinished(),
         )
-        self._outcomes.fail(self._index, error, exception)
+        if delay is None:
+            outcomes.errors[self.index] = error
+        else:
+            outcomes.retried.append(error)
+        if self._reporter:
+            self._report("failed" if delay is None else "retried", error=error)
+        if delay is None:
+            if outcomes.run.on_error == "raise" or not isinstance(exception, Exception):
+                raise exception
+            outcomes.run.count_failed(exception)
+        return delay
+
+    def _retry_delay(self, exception: BaseException) -> float | None:
+        try:
+            return self._outcomes.run.retries.take(exception, self.attempt)
+        except Exception as error:  # of the user's function that tells which errors may pass
+            add_note(exception, f"asking if it may pass failed too: {read_error(error, repr)}")
+            return None
+
+    def _report_step(self) -> None:
+        if self._recorder:
+            self._report("step", tokens=self._recorder.last_tokens)
+
+    def _report(self, kind: EventKind, **facts: Any) -> None:
+        if self._reporter:
+            self._reporter.report(
+                kind,
+                item_id=self._outcomes.item_id,
+                index=self.index,
+                attempt=self.attempt,
+                seed=self._seed,
+                **facts,
+            )

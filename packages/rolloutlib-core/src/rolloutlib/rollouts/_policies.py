@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping, Sequence
+import functools
+import inspect
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar, cast
 
@@ -30,9 +32,12 @@ class PolicyOutput(Generic[ActionT]):
         logprobs: The behaviour policy's natural log probability of each token.
         stop_reason: Why sampling ended, for example "stop" or "length".
         prompt_tokens: The ids that the model was given.
+        version: Which version of the policy's weights chose the action, if the sampler says so; else
+            the record has what the policy's attribute `version` was when it was called.
 
     Raises:
-        TypeError: Ids are not integers, or log probabilities are not numbers.
+        TypeError: Ids are not integers, log probabilities are not numbers, or the version is neither
+            a number nor text.
         ValueError: There is not one log probability a token, or one of them is NaN.
     """
 
@@ -42,9 +47,11 @@ class PolicyOutput(Generic[ActionT]):
     logprobs: Sequence[float] | None = field(default=None, kw_only=True)
     stop_reason: str | None = field(default=None, kw_only=True)
     prompt_tokens: Sequence[int] | None = field(default=None, kw_only=True)
+    version: int | str | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         convert_tokens(self, prefix="")
+        check_version(self.version)
 
 
 class EpisodeTruncated(Exception):  # noqa: N818 - not an error, but an outcome
@@ -57,7 +64,12 @@ class EpisodeTruncated(Exception):  # noqa: N818 - not an error, but an outcome
 
 
 class Policy(Protocol[PolicyObservationT, PolicyActionT]):
-    """A synchronous policy: any callable from an observation to an action."""
+    """A synchronous policy: any callable from an observation to an action.
+
+    A policy that declares parameters named `seed` or `step` is given, by keyword, the episode's seed
+    and the number of the step, from 0. One with an attribute `version`, an integer or text, has it
+    recorded at each call, as it was when the call began.
+    """
 
     def __call__(
         self, observation: PolicyObservationT, /
@@ -75,7 +87,10 @@ class Policy(Protocol[PolicyObservationT, PolicyActionT]):
 
 
 class AsyncPolicy(Protocol[PolicyObservationT, PolicyActionT]):
-    """A policy for asynchronous rollouts: it may return its choice, or an awaitable of it."""
+    """A policy for asynchronous rollouts: it may return its choice, or an awaitable of it.
+
+    `seed`, `step` and `version` are as for `Policy`.
+    """
 
     def __call__(
         self, observation: PolicyObservationT, /
@@ -94,6 +109,43 @@ class AsyncPolicy(Protocol[PolicyObservationT, PolicyActionT]):
             The action, alone or in a `PolicyOutput`, at once or when awaited.
         """
         ...
+
+
+def accepted(function: Callable[..., object], names: Iterable[str]) -> frozenset[str]:
+    """Return those of the names that a function declares as parameters, its first one aside.
+
+    Not what `functools.partial` has bound, and not what `**kwargs` would swallow.
+    """
+    code = getattr(function, "__code__", None)
+    if code is not None and code.co_argcount + code.co_kwonlyargcount == 1:
+        return frozenset()  # most policies: nothing but the observation
+    bound: Mapping[str, object] = {}
+    while isinstance(function, functools.partial):
+        partial = cast("functools.partial[object]", function)
+        bound = {**partial.keywords, **bound}
+        function = partial.func
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # a function written in C
+        return frozenset()
+    declared = {
+        parameter.name
+        for position, parameter in enumerate(parameters)
+        if parameter.kind is inspect.Parameter.KEYWORD_ONLY
+        or (position and parameter.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    }
+    return frozenset(declared.intersection(names) - bound.keys())
+
+
+def check_version(version: object) -> None:
+    """Refuse what is no version of a policy.
+
+    Raises:
+        TypeError: It is neither an integer, nor text, nor None.
+    """
+    if version is not None and (not isinstance(version, (int, str)) or isinstance(version, bool)):
+        msg = f"a policy's version must be an integer, text or None, got {version!r}"
+        raise TypeError(msg)
 
 
 def convert_tokens(record: object, *, prefix: str) -> None:

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from numbers import Integral
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeAlias, TypeVar, cast
 
+from rolloutlib._calls import is_awaitable
 from rolloutlib._exceptions import attach
 from rolloutlib._values import snapshot, to_bool, to_float
 from rolloutlib.rollouts._arrays import Logprobs, TokenIds, compact
-from rolloutlib.rollouts._policies import ActionT, EpisodeTruncated, ObservationT, PolicyOutput
+from rolloutlib.rollouts._policies import (
+    ActionT,
+    EpisodeTruncated,
+    ObservationT,
+    PolicyOutput,
+    check_version,
+)
 from rolloutlib.rollouts._steps import StepColumns, read_score
 from rolloutlib.rollouts._trajectories import Phase, Trajectory
 
 T = TypeVar("T")
 
+Decision: TypeAlias = tuple[ActionT, PolicyOutput[ActionT] | None, Mapping[str, Any] | None]
+"""A copy of the action, what the policy told with it, and a copy of the info in that."""
+
 
 class Recorder(Generic[ObservationT, ActionT]):
-    """The record of an episode in the making, the same for both kinds of rollout.
+    """The record of an episode in the making, the same for all kinds of rollout.
 
     Args:
         environment: The environment, for error messages.
@@ -27,10 +36,13 @@ class Recorder(Generic[ObservationT, ActionT]):
         metadata: The caller's facts.
         snapshots: Whether to keep copies of what the environment and the policy return.
         member: Which rollout of its group this is.
+        attempt: Which attempt at it this is.
 
     Attributes:
         phase: What the episode is doing.
         ended: Whether it is over.
+        num_steps: How many steps it has had.
+        on_step: Called after each step, if it is set.
 
     Raises:
         TypeError: `max_steps` is not an integer.
@@ -46,21 +58,32 @@ class Recorder(Generic[ObservationT, ActionT]):
         metadata: Mapping[str, Any] | None,
         snapshots: bool,
         member: int | None = None,
+        attempt: int = 0,
     ) -> None:
         check_max_steps(max_steps)
         self.phase: Phase = "reset"
         self.seed = seed
         self.ended = max_steps == 0
+        self.num_steps = 0
+        self.on_step: Callable[[], None] | None = None
         self._environment = environment
         self._max_steps = max_steps
-        self._metadata = snapshot(dict(metadata or {}))
-        self._snapshots = snapshots
+        self._metadata: dict[str, Any] = snapshot(dict(metadata)) if metadata else {}
+        self._keep: Callable[[Any], Any] = snapshot if snapshots else _as_it_is
         self._member = member
-        self._columns = StepColumns[ObservationT, ActionT]()
-        self._outputs: list[PolicyOutput[ActionT] | None] = []
+        self._attempt = attempt
+        # One tuple a step, turned into columns at the end: half the cost of nine lists that grow.
+        self._rows: list[tuple[Any, ...]] = []
         self._initial: tuple[ObservationT, dict[str, Any]] | None = None
+        self._version: int | str | None = None
         self._observation: ObservationT
-        self._decision: tuple[ActionT, PolicyOutput[ActionT] | None]
+        self._decision: Decision[ActionT]
+
+    @property
+    def last_tokens(self) -> int:
+        """How many tokens the policy sampled for the last step, as far as it tells."""
+        output = self._decision[1]
+        return 0 if output is None or output.tokens is None else len(output.tokens)
 
     def begin(self, result: tuple[ObservationT, dict[str, Any]]) -> ObservationT:
         """Take what `reset` returned; return what the policy is to see."""
@@ -75,20 +98,25 @@ class Recorder(Generic[ObservationT, ActionT]):
         self.phase = "policy"
         return observation
 
+    def stamp(self, version: int | str | None) -> None:
+        """Take the version of the policy that is about to be called."""
+        check_version(version)
+        self._version = version
+
     def decide(self, output: ActionT | PolicyOutput[ActionT]) -> ActionT:
         """Take what the policy returned; return what the environment is to do."""
         if isinstance(output, PolicyOutput):
             output = cast("PolicyOutput[ActionT]", output)
             action = output.action
-            self._decision = (self._keep(action), output)
-        elif inspect.isawaitable(output):
-            if inspect.iscoroutine(output):
+            self._decision = (self._keep(action), output, self._keep(output.info))
+        elif is_awaitable(output):
+            if isinstance(output, Coroutine):
                 output.close()
             msg = f"{self._place()}: the policy returned an awaitable, {output!r}: use arollout"
             raise TypeError(msg)
         else:
-            action = output
-            self._decision = (self._keep(action), None)
+            action = cast("ActionT", output)
+            self._decision = (self._keep(action), None, None)
         self.phase = "step"
         return action
 
@@ -110,27 +138,21 @@ class Recorder(Generic[ObservationT, ActionT]):
         except (TypeError, ValueError) as error:
             msg = f"{self._place()}: {error}"
             raise type(error)(msg) from error
-        columns = self._columns
-        action, output = self._decision
-        columns.observations.append(self._observation)
-        columns.actions.append(action)
-        columns.rewards.append(reward)
-        self._observation = self._keep(observation)
-        columns.next_observations.append(self._observation)
-        columns.terminated.append(terminated)
-        columns.truncated.append(truncated)
-        columns.infos.append(info)
-        columns.policy_infos.append({} if output is None else self._keep(output.info))
-        self._outputs.append(output)
-        self.ended = terminated or truncated or len(columns) == self._max_steps
+        before = self._observation
+        self._observation = after = self._keep(observation)
+        self._rows.append(
+            (before, after, reward, terminated, truncated, info, *self._decision, self._version)
+        )
+        self.num_steps += 1
+        self.ended = terminated or truncated or self.num_steps == self._max_steps
         self.phase = "policy"
+        if self.on_step:
+            self.on_step()
         return observation
 
     def trajectory(self) -> Trajectory[ObservationT, ActionT]:
         """Return the record of the episode, which is over."""
-        columns = self._columns
-        terminated = bool(columns) and columns.terminated[-1]
-        truncated = bool(columns) and columns.truncated[-1]
+        terminated, truncated = self._rows[-1][_ENDS] if self._rows else (False, False)
         return self._make(terminated, truncated or not terminated)
 
     def truncate(self, reason: EpisodeTruncated) -> Trajectory[ObservationT, ActionT]:
@@ -152,29 +174,20 @@ class Recorder(Generic[ObservationT, ActionT]):
 
     def _make(self, terminated: bool, truncated: bool) -> Trajectory[ObservationT, ActionT]:
         observation, info = cast("tuple[ObservationT, dict[str, Any]]", self._initial)
-        columns, outputs = self._columns, self._outputs
-        columns.stop_reasons = [output and output.stop_reason for output in outputs]
-        columns.tokens = compact(TokenIds, [output and output.tokens for output in outputs])
-        columns.logprobs = compact(Logprobs, [output and output.logprobs for output in outputs])
-        columns.prompt_tokens = compact(
-            TokenIds, [output and output.prompt_tokens for output in outputs]
-        )
         return Trajectory(
             observation,
-            columns,
+            _columns(self._rows),
             info,
             terminated,
             truncated,
             self._metadata,
             seed=self.seed,
             member=self._member,
+            attempt=self._attempt,
         )
 
-    def _keep(self, value: T) -> T:
-        return snapshot(value) if self._snapshots else value
-
     def _place(self) -> str:
-        return f"{self._environment}, step {len(self._columns)}"
+        return f"{self._environment}, step {self.num_steps}"
 
 
 def check_max_steps(max_steps: int | None) -> None:
@@ -189,8 +202,45 @@ def check_max_steps(max_steps: int | None) -> None:
         raise ValueError(msg)
 
 
+_ENDS = slice(3, 5)
+
+
+def _columns(rows: list[tuple[Any, ...]]) -> StepColumns[Any, Any]:
+    columns = StepColumns[Any, Any]()
+    if not rows:
+        return columns
+    (
+        columns.observations,
+        columns.next_observations,
+        columns.rewards,
+        columns.terminated,
+        columns.truncated,
+        columns.infos,
+        columns.actions,
+        outputs,
+        policy_infos,
+        versions,
+    ) = map(list, zip(*rows, strict=True))
+    columns.policy_infos = [{} if info is None else info for info in policy_infos]
+    columns.versions = [
+        version if output is None or output.version is None else output.version
+        for output, version in zip(outputs, versions, strict=True)
+    ]
+    columns.stop_reasons = [output and output.stop_reason for output in outputs]
+    columns.tokens = compact(TokenIds, [output and output.tokens for output in outputs])
+    columns.logprobs = compact(Logprobs, [output and output.logprobs for output in outputs])
+    columns.prompt_tokens = compact(
+        TokenIds, [output and output.prompt_tokens for output in outputs]
+    )
+    return columns
+
+
 def _checked_info(info: dict[str, Any]) -> dict[str, Any]:
-    if not isinstance(cast("object", info), Mapping):
+    if type(info) is not dict and not isinstance(cast("object", info), Mapping):
         msg = f"info must be a dictionary, got {info!r}"
         raise TypeError(msg)
     return info
+
+
+def _as_it_is(value: T) -> T:
+    return value

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
+import anyio
 import gymnasium as gym
 
-from rolloutlib._calls import RefuseStrayCancellation, call
+from rolloutlib._calls import RefuseStrayCancellation, is_awaitable
 from rolloutlib._values import snapshot
 from rolloutlib.envs import AsyncEnv
+from rolloutlib.rollouts._caller import AsyncCaller, Caller
 from rolloutlib.rollouts._policies import (
     ActionT,
     AsyncPolicy,
@@ -18,6 +20,7 @@ from rolloutlib.rollouts._policies import (
     Policy,
 )
 from rolloutlib.rollouts._recorder import Recorder
+from rolloutlib.rollouts._timeouts import Timeouts, Timer
 from rolloutlib.rollouts._trajectories import Trajectory
 
 
@@ -57,7 +60,7 @@ def rollout(
     recorder = Recorder[ObservationT, ActionT](
         environment, seed=seed, max_steps=max_steps, metadata=metadata, snapshots=snapshots
     )
-    return run_episode(environment, policy, recorder, options)
+    return run_episode(environment, Caller(policy), recorder, options)
 
 
 async def arollout(
@@ -70,6 +73,7 @@ async def arollout(
     metadata: Mapping[str, Any] | None = None,
     snapshots: bool = True,
     inline: bool = False,
+    timeouts: Timeouts | None = None,
 ) -> Trajectory[ObservationT, ActionT]:
     """Run one episode of an asynchronous environment: `rollout`'s asynchronous twin.
 
@@ -86,6 +90,8 @@ async def arollout(
             policy which reuses such an object changes no record. Without, the record refers to the
             objects themselves.
         inline: Call the policy on the event loop, whatever it is.
+        timeouts: Limits on the time of each call and of the whole. What is blocked in a thread is
+            left to run out there.
 
     Raises:
         TypeError: An argument has the wrong type, or the environment or the policy returned
@@ -100,16 +106,23 @@ async def arollout(
     recorder = Recorder[ObservationT, ActionT](
         environment, seed=seed, max_steps=max_steps, metadata=metadata, snapshots=snapshots
     )
-    return await arun_episode(environment, policy, recorder, options, inline=inline)
+    caller = AsyncCaller(policy, inline=inline)
+    if timeouts is None:
+        return await arun_episode(environment, caller, recorder, options)
+    with anyio.CancelScope() as scope:  # which lets nothing out but what the timer makes of it
+        timer = Timer(timeouts, scope)
+        return await arun_episode(environment, caller, recorder, options, timer)
+    raise AssertionError  # pragma: no cover
 
 
 def run_episode(
     environment: gym.Env[ObservationT, ActionT],
-    policy: Policy[ObservationT, ActionT],
+    caller: Caller[ObservationT, ActionT],
     recorder: Recorder[ObservationT, ActionT],
     options: dict[str, Any] | None,
 ) -> Trajectory[ObservationT, ActionT]:
     """Run one episode into a recorder, and leave the record on any exception."""
+    policy = caller.bind(recorder)
     try:
         observation = recorder.begin(
             environment.reset(seed=recorder.seed, options=snapshot(options))
@@ -127,21 +140,27 @@ def run_episode(
 
 async def arun_episode(
     environment: AsyncEnv[ObservationT, ActionT],
-    policy: AsyncPolicy[ObservationT, ActionT],
+    caller: AsyncCaller[ObservationT, ActionT],
     recorder: Recorder[ObservationT, ActionT],
     options: dict[str, Any] | None,
-    *,
-    inline: bool,
+    timer: Timer | None = None,
 ) -> Trajectory[ObservationT, ActionT]:
     """Run one episode into a recorder, and leave the record on any exception."""
+    policy: Callable[..., Any] = caller.bind(recorder)
+    reset, step = environment.reset, environment.step
+    if timer is not None:
+        reset = timer.timed("reset", reset)
+        policy = timer.timed("policy", policy)
+        step = timer.timed("step", step)
     try:
-        with RefuseStrayCancellation(f"the episode in {environment}"):
-            observation = recorder.begin(
-                await environment.reset(seed=recorder.seed, options=snapshot(options))
-            )
+        with RefuseStrayCancellation(environment):
+            observation = recorder.begin(await reset(seed=recorder.seed, options=snapshot(options)))
             while not recorder.ended:
-                action = recorder.decide(await call(policy, observation, inline=inline))
-                observation = recorder.add(await environment.step(action))
+                output = policy(observation)
+                if is_awaitable(output):
+                    output = await output
+                action = recorder.decide(output)
+                observation = recorder.add(await step(action))
         return recorder.trajectory()
     except EpisodeTruncated as reason:
         return recorder.truncate(reason)

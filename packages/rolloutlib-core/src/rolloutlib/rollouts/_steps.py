@@ -9,7 +9,12 @@ from typing import Any, Generic, cast, overload
 
 from rolloutlib._values import same, to_bool, to_float
 from rolloutlib.rollouts._arrays import Logprobs, TokenIds, compact
-from rolloutlib.rollouts._policies import ActionT, ObservationT, convert_tokens
+from rolloutlib.rollouts._policies import (
+    ActionT,
+    ObservationT,
+    check_version,
+    convert_tokens,
+)
 from rolloutlib.scores import Score
 
 
@@ -30,6 +35,7 @@ class Step(Generic[ObservationT, ActionT]):
         policy_logprobs: The natural log probability of each of them, or None if unknown.
         policy_stop_reason: Why sampling ended, or None if unknown.
         policy_prompt_tokens: The ids that the model was given, or None if unknown.
+        policy_version: Which version of the policy chose the action, or None if unknown.
 
     Raises:
         TypeError: The reward is not a number, a flag not a bool, a token field of another kind.
@@ -48,12 +54,14 @@ class Step(Generic[ObservationT, ActionT]):
     policy_logprobs: Sequence[float] | None = None
     policy_stop_reason: str | None = None
     policy_prompt_tokens: Sequence[int] | None = None
+    policy_version: int | str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "reward", to_float(self.reward, "reward"))
         object.__setattr__(self, "terminated", to_bool(self.terminated, "terminated"))
         object.__setattr__(self, "truncated", to_bool(self.truncated, "truncated"))
         convert_tokens(self, prefix="policy_")
+        check_version(self.policy_version)
 
     def __eq__(self, other: object) -> bool:
         return same_fields(self, other)
@@ -83,6 +91,7 @@ class StepColumns(Sequence[Step[ObservationT, ActionT]], Generic[ObservationT, A
         "terminated",
         "tokens",
         "truncated",
+        "versions",
     )
 
     def __init__(self) -> None:
@@ -98,6 +107,7 @@ class StepColumns(Sequence[Step[ObservationT, ActionT]], Generic[ObservationT, A
         self.tokens: Sequence[TokenIds | None] = ()
         self.logprobs: Sequence[Logprobs | None] = ()
         self.prompt_tokens: Sequence[TokenIds | None] = ()
+        self.versions: Sequence[int | str | None] = ()
 
     @overload
     def __getitem__(self, index: int) -> Step[ObservationT, ActionT]: ...
@@ -121,6 +131,7 @@ class StepColumns(Sequence[Step[ObservationT, ActionT]], Generic[ObservationT, A
             self.logprobs[index],
             self.stop_reasons[index],
             self.prompt_tokens[index],
+            self.versions[index],
         )
 
     def __len__(self) -> int:
@@ -177,6 +188,7 @@ def to_columns(
     columns.tokens = compact(TokenIds, [step.policy_tokens for step in steps])
     columns.logprobs = compact(Logprobs, [step.policy_logprobs for step in steps])
     columns.prompt_tokens = compact(TokenIds, [step.policy_prompt_tokens for step in steps])
+    columns.versions = [step.policy_version for step in steps]
     return columns
 
 

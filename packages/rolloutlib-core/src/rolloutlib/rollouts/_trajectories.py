@@ -21,8 +21,8 @@ from rolloutlib.scores import Score
 
 ItemT = TypeVar("ItemT")
 
-Phase: TypeAlias = Literal["make_env", "reset", "policy", "step", "close"]
-"""What an episode was doing."""
+Phase: TypeAlias = Literal["make_env", "reset", "policy", "step", "close", "grade"]
+"""What an episode was doing; "grade" is the grading of its whole group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,7 @@ class Trajectory(Generic[ObservationT, ActionT]):
         metadata: The caller's facts about the episode.
         seed: The seed that the environment was reset with, or None.
         member: Which rollout of its group this is, from 0, or None outside a group.
+        attempt: Which attempt at it this is, from 0; the earlier ones failed.
     """
 
     initial_observation: ObservationT
@@ -51,6 +52,7 @@ class Trajectory(Generic[ObservationT, ActionT]):
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
     seed: int | None = field(default=None, kw_only=True)
     member: int | None = field(default=None, kw_only=True)
+    attempt: int = field(default=0, kw_only=True)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "steps", kept_steps(self.steps))
@@ -113,20 +115,35 @@ class RolloutError:
         error_type: The exception's type: its name, after its module unless that is `builtins`.
         error_message: The exception's text.
         index: Which rollout of its group failed, from 0.
+        attempt: Which attempt at it failed, from 0.
         phase: What the episode was doing.
         traceback: The formatted traceback, with the exception's notes and causes.
         seed: The seed of the episode, by which it can be run again.
         trajectory: What was recorded before the failure, or None if it came before the first
-            observation.
+            observation. After a failure to grade its group, the whole episode.
     """
 
     error_type: str
     error_message: str
     index: int | None = field(default=None, kw_only=True)
+    attempt: int = field(default=0, kw_only=True)
     phase: Phase | None = field(default=None, kw_only=True)
     traceback: str = field(default="", kw_only=True)
     seed: int | None = field(default=None, kw_only=True)
     trajectory: Trajectory[Any, Any] | None = field(default=None, kw_only=True)
+
+    @classmethod
+    def from_dict(cls, value: Mapping[str, Any]) -> RolloutError:
+        """Read the form that `to_dict` writes.
+
+        Raises:
+            ValueError: A field is missing, or there is one that no such error has.
+        """
+        try:
+            return cls(**value)
+        except TypeError as error:
+            msg = f"not the form of a RolloutError: {error}"
+            raise ValueError(msg) from error
 
     @classmethod
     def from_exception(
@@ -134,6 +151,7 @@ class RolloutError:
         error: BaseException,
         *,
         index: int | None = None,
+        attempt: int = 0,
         phase: Phase | None = None,
         seed: int | None = None,
         trajectory: Trajectory[Any, Any] | None = None,
@@ -145,11 +163,24 @@ class RolloutError:
             f"{module}{kind.__qualname__}",
             read_error(error, str),
             index=index,
+            attempt=attempt,
             phase=phase,
             traceback=read_error(error, _format_traceback),
             seed=seed,
             trajectory=trajectory,
         )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a form that JSON can hold, of everything but the trajectory."""
+        return {
+            "error_type": self.error_type,
+            "error_message": self.error_message,
+            "index": self.index,
+            "attempt": self.attempt,
+            "phase": self.phase,
+            "traceback": self.traceback,
+            "seed": self.seed,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +188,8 @@ class TrajectoryGroup(Generic[ItemT, ObservationT, ActionT]):
     """Several independent episodes of one item: the unit of group-relative algorithms.
 
     Every requested episode is either in `trajectories` or in `errors`; both are in the order of
-    their member numbers, and `Trajectory.member` and `RolloutError.index` tell which is which.
+    their member numbers, and `Trajectory.member` and `RolloutError.index` tell which is which. What
+    failed and was then tried again is in `retried`, in order of time.
 
     Attributes:
         item: The item of the dataset.
@@ -167,6 +199,7 @@ class TrajectoryGroup(Generic[ItemT, ObservationT, ActionT]):
         errors: The episodes that failed.
         metadata: The caller's facts about the group.
         seed: The integer that the members' seeds were derived from, or None.
+        retried: The failures of earlier attempts.
 
     Raises:
         ValueError: There are scores, but not one a trajectory.
@@ -179,6 +212,7 @@ class TrajectoryGroup(Generic[ItemT, ObservationT, ActionT]):
     errors: Sequence[RolloutError] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
     seed: int | None = field(default=None, kw_only=True)
+    retried: Sequence[RolloutError] = field(default=(), kw_only=True)
 
     def __post_init__(self) -> None:
         trajectories = tuple(self.trajectories)
@@ -192,9 +226,17 @@ class TrajectoryGroup(Generic[ItemT, ObservationT, ActionT]):
         object.__setattr__(self, "trajectories", trajectories)
         object.__setattr__(self, "scores", scores)
         object.__setattr__(self, "errors", tuple(self.errors))
+        object.__setattr__(self, "retried", tuple(self.retried))
 
     def __eq__(self, other: object) -> bool:
         return same_fields(self, other)
+
+    def __repr__(self) -> str:
+        # Not all that is in it, which may be gigabytes: asyncio.run() forms this text of a result.
+        return (
+            f"<TrajectoryGroup {self.item_id!r}: {self.num_completed} completed, "
+            f"{self.num_truncated} truncated, {self.num_failed} failed>"
+        )
 
     @classmethod
     def from_exception(cls, error: BaseException) -> TrajectoryGroup[Any, Any, Any] | None:
@@ -205,6 +247,15 @@ class TrajectoryGroup(Generic[ItemT, ObservationT, ActionT]):
         one, as a timeout takes that of a cancellation, leads to it.
         """
         return find(error, "group")
+
+    @classmethod
+    def all_from_exception(cls, error: BaseException) -> tuple[TrajectoryGroup[Any, Any, Any], ...]:
+        """Return the groups that the exception kept `collect` or `acollect` from handing out.
+
+        Those that were finished but not yet taken, then those that were not finished, each with the
+        members that had ended; empty groups are left out.
+        """
+        return find(error, "groups") or ()
 
     @property
     def rewards(self) -> tuple[float, ...]:

@@ -1,0 +1,310 @@
+"""Groups of all items of a dataset, one after another or hundreds of episodes at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from typing import Any, get_args
+
+import anyio
+import gymnasium as gym
+from anyio.from_thread import start_blocking_portal
+
+from rolloutlib._calls import check_count
+from rolloutlib._exceptions import attach
+from rolloutlib.rollouts._batching import BatchedPolicy
+from rolloutlib.rollouts._caller import AsyncCaller, Caller
+from rolloutlib.rollouts._collector import AsyncCollector
+from rolloutlib.rollouts._engine import Engine, Order
+from rolloutlib.rollouts._events import OnEvent
+from rolloutlib.rollouts._identity import derive_seed
+from rolloutlib.rollouts._member import Outcomes
+from rolloutlib.rollouts._policies import ActionT, AsyncPolicy, ObservationT, Policy
+from rolloutlib.rollouts._retries import Retry
+from rolloutlib.rollouts._run import (
+    AsyncFactory,
+    AsyncGroupGrader,
+    Group,
+    GroupGrader,
+    OnError,
+    Run,
+)
+from rolloutlib.rollouts._sequence import run_group
+from rolloutlib.rollouts._sources import Items, check_items, close, open_source
+from rolloutlib.rollouts._timeouts import Timeouts
+from rolloutlib.rollouts._trajectories import ItemT, TrajectoryGroup
+
+
+def collect(
+    items: Iterable[ItemT],
+    make_env: Callable[[ItemT], gym.Env[ObservationT, ActionT]],
+    policy: Policy[ObservationT, ActionT],
+    *,
+    num_rollouts: int = 1,
+    concurrency: int = 1,
+    order: Order = "completion",
+    buffer: int | None = None,
+    get_item_id: Callable[[ItemT], str] | None = None,
+    max_steps: int | None = None,
+    metadata: Mapping[str, Any] | None = None,
+    seed: int | None = None,
+    options: dict[str, Any] | None = None,
+    on_error: OnError = "record",
+    max_failures: int | None = 100,
+    retry: Retry | None = None,
+    timeouts: Timeouts | None = None,
+    grade_group: GroupGrader[ItemT, ObservationT, ActionT] | None = None,
+    on_event: OnEvent | None = None,
+    snapshots: bool = True,
+) -> Generator[TrajectoryGroup[ItemT, ObservationT, ActionT]]:
+    """Run several episodes of each item, and yield each item's group.
+
+    An item is read when its group is begun, so the items may be endless. The generator may be closed
+    early; nothing of it is alive then.
+
+    Args:
+        items: A dataset, or any other iterable. A generator is closed at the end.
+        make_env: Makes an environment for a copy of an item; an `RLDataset` has one of that name.
+        policy: Chooses an action for each observation. A `BatchedPolicy` plays the episodes of a
+            group in lock step.
+        num_rollouts: How many episodes of each item.
+        concurrency: How many episodes may be open at once. By default one, and all is called in the
+            caller's thread; with more, or with `timeouts`, `acollect` plays them on other threads.
+        order: Yield groups in the order in which they are finished ("completion") or in that of the
+            items ("dataset").
+        buffer: No group is begun while so many finished ones wait to be taken; by default as many as
+            fill `concurrency`.
+        get_item_id: Names an item; by default the dataset's own function of that name does, or else
+            the name is made from the item's contents and from the name of `make_env`.
+        max_steps: After that many steps an episode is cut short.
+        metadata: Goes into each group's record, a copy of it.
+        seed: Fixes the seed of each group, `derive_seed(seed, position)`, and with it those of its
+            members. By default one is drawn.
+        options: Go to each `reset`, a copy of them.
+        on_error: What to do when an episode fails: keep a `RolloutError` in its group and go on
+            ("record"), or raise ("raise").
+        max_failures: After so many failed episodes in a row, over all groups, the run is given up;
+            None lets it go on for ever.
+        retry: Which failures are followed by another attempt, in a fresh environment and with a seed
+            of its own. By default none.
+        timeouts: Limits on the time of calls and episodes.
+        grade_group: Gives the scores of a group, one a trajectory, in place of the trajectories'
+            own. If it fails, all episodes of the group have failed, in the phase "grade".
+        on_event: Is told what happens, as it happens.
+        snapshots: Give each member a copy of the item, and record copies of observations, actions
+            and infos. Without, the objects themselves are used.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        ValueError: An argument has no usable value.
+        StalledError: Too many episodes in a row failed.
+        BaseException: What reading the items raises, or, with `on_error="raise"`, what failed.
+            `TrajectoryGroup.all_from_exception` gives what was finished and not yielded.
+    """
+    if concurrency != 1 or timeouts is not None:
+        if isinstance(policy, BatchedPolicy):
+            msg = f"a policy that plays in lock step has neither concurrency nor timeouts, got {policy!r}"
+            raise ValueError(msg)
+        collector = acollect(
+            check_items(items),
+            make_env,
+            policy,
+            num_rollouts=num_rollouts,
+            concurrency=concurrency,
+            order=order,
+            buffer=buffer,
+            get_item_id=get_item_id,
+            max_steps=max_steps,
+            metadata=metadata,
+            seed=seed,
+            options=options,
+            on_error=on_error,
+            max_failures=max_failures,
+            retry=retry,
+            timeouts=timeouts,
+            grade_group=grade_group,
+            on_event=on_event,
+            snapshots=snapshots,
+        )
+        return _drain(collector)
+    _check_order(order, buffer)
+    caller = Caller(policy)
+    run = Run[ItemT, ObservationT, ActionT](
+        make_env,
+        caller,
+        num_rollouts=num_rollouts,
+        max_steps=max_steps,
+        metadata=metadata,
+        seed=seed,
+        options=options,
+        on_error=on_error,
+        max_failures=max_failures,
+        retry=retry,
+        timeouts=timeouts,
+        grade_group=grade_group,
+        on_event=on_event,
+        snapshots=snapshots,
+    )
+    begin = _beginner(run, items, get_item_id)
+    return _sequence(run, caller, iter(check_items(items)), begin)
+
+
+def acollect(
+    items: Items[ItemT],
+    make_env: AsyncFactory[ItemT, ObservationT, ActionT],
+    policy: AsyncPolicy[ObservationT, ActionT],
+    *,
+    num_rollouts: int = 1,
+    concurrency: int | anyio.CapacityLimiter = 64,
+    order: Order = "completion",
+    buffer: int | None = None,
+    get_item_id: Callable[[ItemT], str] | None = None,
+    max_steps: int | None = None,
+    metadata: Mapping[str, Any] | None = None,
+    seed: int | None = None,
+    options: dict[str, Any] | None = None,
+    on_error: OnError = "record",
+    max_failures: int | None = 100,
+    retry: Retry | None = None,
+    timeouts: Timeouts | None = None,
+    grade_group: AsyncGroupGrader[ItemT, ObservationT, ActionT] | None = None,
+    on_event: OnEvent | None = None,
+    snapshots: bool = True,
+    inline: bool = False,
+) -> AsyncCollector[ItemT, ObservationT, ActionT]:
+    """Run several episodes of each item, many at the same time: `collect`'s asynchronous twin.
+
+    The groups are taken from what it returns:
+
+        async with acollect(dataset, make_env, policy, num_rollouts=8, concurrency=256) as groups:
+            async for group in groups:
+                ...
+
+    Episodes are played between the calls too. An item is read when there is room for an episode of
+    it, so the items may be endless.
+
+    Args:
+        items: A dataset, or any other iterable, asynchronous or not. One without a length may block,
+            so it is read on a thread of its own. A generator is closed at the end.
+        make_env: Makes an environment for a copy of an item, at once or when awaited; it is called on
+            the event loop. A `gymnasium.Env` is adapted with `as_async`.
+        policy: Chooses an action for each observation. A policy that is not a coroutine function may
+            block, so it is called on a worker thread, by several episodes at once; an awaitable that
+            it returns is awaited on the event loop.
+        num_rollouts: How many episodes of each item.
+        concurrency: How many episodes may be open at once, over all groups. A `CapacityLimiter` may
+            be shared with other calls, and bounds them all together.
+        order: Hand out groups in the order in which they are finished ("completion") or in that of
+            the items ("dataset").
+        buffer: No group is begun while so many finished ones wait to be taken; by default as many as
+            fill `concurrency`.
+        get_item_id: Names an item; by default the dataset's own function of that name does, or else
+            the name is made from the item's contents and from the name of `make_env`.
+        max_steps: After that many steps an episode is cut short.
+        metadata: Goes into each group's record, a copy of it.
+        seed: Fixes the seed of each group, `derive_seed(seed, position)`, and with it those of its
+            members. By default one is drawn.
+        options: Go to each `reset`, a copy of them.
+        on_error: What to do when an episode fails: keep a `RolloutError` in its group and go on
+            ("record"), or cancel the others and raise ("raise").
+        max_failures: After so many failed episodes in a row, over all groups, the run is given up;
+            None lets it go on for ever.
+        retry: Which failures are followed by another attempt, in a fresh environment and with a seed
+            of its own. By default none.
+        timeouts: Limits on the time of calls and episodes. A call that blocks on a thread is left to
+            run out there.
+        grade_group: Gives the scores of a group, one a trajectory, in place of the trajectories'
+            own, at once or when awaited; unless it is a coroutine function it is called on a worker
+            thread. If it fails, all episodes of the group have failed, in the phase "grade".
+        on_event: Is told what happens, as it happens, on the event loop.
+        snapshots: Give each member a copy of the item, and record copies of observations, actions
+            and infos. Without, the objects themselves are used.
+        inline: Call a synchronous policy or grader, items, and environments that `as_async` adapts,
+            on the event loop, for those that never block.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        ValueError: An argument has no usable value.
+    """
+    caller = AsyncCaller(policy, inline=inline)
+    run = Run[ItemT, ObservationT, ActionT](
+        make_env,
+        caller,
+        num_rollouts=num_rollouts,
+        max_steps=max_steps,
+        metadata=metadata,
+        seed=seed,
+        options=options,
+        on_error=on_error,
+        max_failures=max_failures,
+        retry=retry,
+        timeouts=timeouts,
+        grade_group=grade_group,
+        on_event=on_event,
+        snapshots=snapshots,
+        inline=inline,
+    )
+    _check_order(order, buffer)
+    engine = Engine(
+        run,
+        caller,
+        open_source(items, inline=inline),
+        _beginner(run, items, get_item_id),
+        concurrency=concurrency,
+        order=order,
+        buffer=buffer,
+    )
+    return AsyncCollector(engine)
+
+
+def _sequence(
+    run: Run[ItemT, ObservationT, ActionT],
+    caller: Caller[ObservationT, ActionT],
+    items: Iterator[ItemT],
+    begin: Callable[[ItemT, int], Outcomes[ItemT, ObservationT, ActionT]],
+) -> Generator[Group[ItemT, ObservationT, ActionT]]:
+    """Play group after group in the caller's thread."""
+    try:
+        for position, item in enumerate(items):
+            yield run_group(run, caller, begin(item, position))
+    except Exception as error:
+        partial = TrajectoryGroup.from_exception(error)
+        attach(error, groups=() if partial is None else (partial,))
+        raise
+    finally:
+        close(items)
+
+
+def _drain(
+    collector: AsyncCollector[ItemT, ObservationT, ActionT],
+) -> Generator[Group[ItemT, ObservationT, ActionT]]:
+    """Take the groups of an asynchronous run, which goes on in an event loop on another thread."""
+
+    async def take() -> Group[ItemT, ObservationT, ActionT] | None:
+        return await anext(collector, None)
+
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(collector):
+        while (group := portal.call(take)) is not None:
+            yield group
+
+
+def _beginner(
+    run: Run[ItemT, ObservationT, ActionT],
+    items: object,
+    get_item_id: Callable[[ItemT], str] | None,
+) -> Callable[[ItemT, int], Outcomes[ItemT, ObservationT, ActionT]]:
+    """Return a function that makes the record of a group from its item and position."""
+    get_item_id = get_item_id or getattr(items, "get_item_id", None)
+
+    def begin(item: ItemT, position: int) -> Outcomes[ItemT, ObservationT, ActionT]:
+        item_id = None if get_item_id is None else str(get_item_id(item))
+        return Outcomes(run, item, item_id, derive_seed(run.seed, position))
+
+    return begin
+
+
+def _check_order(order: Order, buffer: int | None) -> None:
+    if order not in get_args(Order):
+        msg = f"order must be one of {get_args(Order)}, got {order!r}"
+        raise ValueError(msg)
+    if buffer is not None:
+        check_count("buffer", buffer)

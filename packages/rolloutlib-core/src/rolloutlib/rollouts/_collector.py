@@ -1,0 +1,156 @@
+"""The asynchronous iterator over the groups of a run."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import contextvars
+import sys
+import warnings
+from types import TracebackType
+from typing import Any, Generic, Self
+
+import anyio
+from anyio.lowlevel import current_token
+
+from rolloutlib._exceptions import attach
+from rolloutlib.rollouts._engine import Engine
+from rolloutlib.rollouts._policies import ActionT, ObservationT
+from rolloutlib.rollouts._trajectories import ItemT, TrajectoryGroup
+
+
+class AsyncCollector(Generic[ItemT, ObservationT, ActionT]):
+    """An asynchronous iterator over finished groups, which `acollect` makes.
+
+    The run begins with the first group that is asked for, and goes on between the calls. Several
+    tasks may take groups from it; each gets others, and all of them come to an end. In `async with`,
+    the run ends with the block: what still runs is cancelled, and every environment is closed.
+    Without it, the run ends when a call is cancelled, when `aclose` is called, or when nobody refers
+    to the collector any more.
+
+    Args:
+        engine: What plays the run.
+    """
+
+    def __init__(self, engine: Engine[ItemT, ObservationT, ActionT]) -> None:
+        self._engine = engine
+        self._background = _Background(engine)
+        self._owned = False
+
+    @property
+    def unclaimed(self) -> tuple[TrajectoryGroup[ItemT, ObservationT, ActionT], ...]:
+        """The groups that were begun and not taken, with the members that have ended so far."""
+        return self._engine.rest()
+
+    async def aclose(self) -> None:
+        """End the run; return when nothing of it is alive, and all environments are closed."""
+        await self._background.stop()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> TrajectoryGroup[ItemT, ObservationT, ActionT]:
+        """Return the next finished group.
+
+        Raises:
+            StopAsyncIteration: There is none any more.
+            StalledError: Too many episodes in a row failed.
+            BaseException: What ended the run.
+        """
+        self._background.start()
+        try:
+            group = await self._engine.take()
+            if group is not None:
+                return group
+            await self._background.join()
+        except BaseException as error:
+            if not self._owned:
+                await self.aclose()
+                attach(error, groups=self.unclaimed)
+            raise
+        if self._background.error is not None:
+            raise self._background.error
+        raise StopAsyncIteration
+
+    async def __aenter__(self) -> Self:
+        self._owned = True
+        self._background.start()
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+        if exc_value is not None:
+            attach(exc_value, groups=self.unclaimed)
+
+    def __del__(self) -> None:
+        if self._background.abandon():
+            warnings.warn(
+                "a run was left before its end: take its groups in `async with acollect(...)`",
+                ResourceWarning,
+                stacklevel=2,
+                source=self,
+            )
+
+
+class _Background:
+    """An engine in a task of its own, neither of which refers to the collector."""
+
+    def __init__(self, engine: Engine[Any, Any, Any]) -> None:
+        self.error: BaseException | None = None
+        self._engine = engine
+        self._ended = anyio.Event()
+        self._scope: anyio.CancelScope | None = None
+        self._stopped = False
+        self._loop: Any = None
+
+    def start(self) -> None:
+        """Start the engine, unless it was started or stopped before."""
+        if self._scope is not None or self._stopped:
+            return
+        self._scope = anyio.CancelScope()
+        self._loop = current_token().native_token
+        if isinstance(self._loop, asyncio.AbstractEventLoop):
+            self._task = self._loop.create_task(self._run(self._scope))
+        else:
+            trio = sys.modules["trio"]  # whose loop this is, though we do not depend on it
+            context = contextvars.copy_context()
+            trio.lowlevel.spawn_system_task(self._run, self._scope, context=context)
+
+    async def join(self) -> None:
+        """Wait until the engine has ended."""
+        if self._scope is not None:
+            await self._ended.wait()
+
+    async def stop(self) -> None:
+        """Cancel what the engine does, and wait until it has ended."""
+        self._stopped = True
+        if self._scope is not None:
+            self._scope.cancel()
+            with anyio.CancelScope(shield=True):
+                await self._ended.wait()
+
+    def abandon(self) -> bool:
+        """Cancel the engine, from any thread; tell whether it was still at work."""
+        if self._scope is None or self._ended.is_set() or self._stopped:
+            return False
+        call_soon = getattr(self._loop, "call_soon_threadsafe", None) or self._loop.run_sync_soon
+        with contextlib.suppress(RuntimeError):  # the loop has ended, and the engine with it
+            call_soon(self._scope.cancel)
+        return True
+
+    async def _run(self, scope: anyio.CancelScope) -> None:
+        try:
+            with scope:
+                await self._engine.run()
+        except anyio.get_cancelled_exc_class():  # by the loop itself, which is about to end
+            raise
+        except BaseException as error:  # raised in those who take the groups
+            self.error = error
+            attach(error, groups=self._engine.rest())
+        finally:
+            self._ended.set()

@@ -1,0 +1,103 @@
+"""Grading a whole group, for rewards that compare its episodes."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import time
+from collections.abc import Iterable
+from typing import Any, cast
+
+import anyio
+
+from rolloutlib._calls import RefuseStrayCancellation, call, is_awaitable
+from rolloutlib.rollouts._policies import ActionT, ObservationT
+from rolloutlib.rollouts._run import Group, Run
+from rolloutlib.rollouts._trajectories import ItemT, RolloutError
+from rolloutlib.scores import Score
+
+
+def grade(
+    run: Run[ItemT, ObservationT, ActionT], group: Group[ItemT, ObservationT, ActionT]
+) -> Group[ItemT, ObservationT, ActionT]:
+    """Return the group with the scores that the run's grader gives it.
+
+    Returns:
+        The group as it is if there is no grader or no trajectory; if grading failed, all its
+        episodes as failed, since their own scores are not what was asked for.
+
+    Raises:
+        BaseException: What the grader raises, if failures are to be raised, or an interrupt.
+    """
+    if run.grade_group is None or not group.trajectories:
+        return group
+    attempt = 0
+    while True:
+        try:
+            return _graded(group, run.grade_group(group))
+        except Exception as error:
+            delay = run.retries.take(error, attempt)
+            if delay is None:
+                return _failed(run, group, error)
+        time.sleep(delay)
+        attempt += 1
+
+
+async def agrade(
+    run: Run[ItemT, ObservationT, ActionT], group: Group[ItemT, ObservationT, ActionT]
+) -> Group[ItemT, ObservationT, ActionT]:
+    """The asynchronous twin of `grade`."""
+    if run.grade_group is None or not group.trajectories:
+        return group
+    seconds = None if run.timeouts is None else run.timeouts.grade
+    limit = contextlib.nullcontext() if seconds is None else anyio.fail_after(seconds)
+    attempt = 0
+    while True:
+        try:
+            with RefuseStrayCancellation(run.grade_group), limit:
+                return _graded(group, await call(run.grade_group, group, inline=run.inline))
+        except Exception as error:
+            delay = run.retries.take(error, attempt)
+            if delay is None:
+                return _failed(run, group, error)
+        await anyio.sleep(delay)
+        attempt += 1
+
+
+def _graded(
+    group: Group[ItemT, ObservationT, ActionT], values: Iterable[Any]
+) -> Group[ItemT, ObservationT, ActionT]:
+    if is_awaitable(values):
+        cast("Any", values).close()
+        msg = f"grade_group returned an awaitable for item {group.item_id!r}: use arollout_group"
+        raise TypeError(msg)
+    scores = [Score.from_value(value) for value in values]
+    if len(scores) != len(group.trajectories):
+        msg = (
+            f"grade_group must return one score a trajectory: it gave {len(scores)} "
+            f"for the {len(group.trajectories)} of item {group.item_id!r}"
+        )
+        raise ValueError(msg)
+    return dataclasses.replace(group, scores=scores)
+
+
+def _failed(
+    run: Run[ItemT, ObservationT, ActionT],
+    group: Group[ItemT, ObservationT, ActionT],
+    error: Exception,
+) -> Group[ItemT, ObservationT, ActionT]:
+    if run.on_error == "raise":
+        raise error
+    record = RolloutError.from_exception(error, phase="grade")
+    failures = [
+        dataclasses.replace(
+            record,
+            index=trajectory.member,
+            attempt=trajectory.attempt,
+            seed=trajectory.seed,
+            trajectory=trajectory,
+        )
+        for trajectory in group.trajectories
+    ]
+    errors = sorted([*group.errors, *failures], key=lambda error: error.index or 0)
+    return dataclasses.replace(group, trajectories=(), scores=(), errors=errors)

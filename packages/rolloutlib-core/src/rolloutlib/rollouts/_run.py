@@ -1,0 +1,133 @@
+"""What the episodes of one call share: what was asked for, and what they have used of it."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from numbers import Integral
+from typing import Any, Generic, Literal, TypeAlias, cast, get_args
+
+import gymnasium as gym
+
+from rolloutlib._calls import check_count
+from rolloutlib._values import snapshot
+from rolloutlib.envs import AsyncEnv
+from rolloutlib.rollouts._caller import Caller
+from rolloutlib.rollouts._events import OnEvent, Reporter
+from rolloutlib.rollouts._identity import SEED_BITS
+from rolloutlib.rollouts._policies import ActionT, ObservationT
+from rolloutlib.rollouts._recorder import check_max_steps
+from rolloutlib.rollouts._retries import Retry, RetryBudget
+from rolloutlib.rollouts._timeouts import Timeouts
+from rolloutlib.rollouts._trajectories import ItemT, TrajectoryGroup
+from rolloutlib.scores import ScoreValue
+
+OnError: TypeAlias = Literal["record", "raise"]
+
+AnyEnv: TypeAlias = AsyncEnv[ObservationT, ActionT] | gym.Env[ObservationT, ActionT]
+AsyncFactory: TypeAlias = Callable[
+    [ItemT], AnyEnv[ObservationT, ActionT] | Awaitable[AnyEnv[ObservationT, ActionT]]
+]
+Group: TypeAlias = TrajectoryGroup[ItemT, ObservationT, ActionT]
+GroupGrader: TypeAlias = Callable[[Group[ItemT, ObservationT, ActionT]], Sequence[ScoreValue]]
+AsyncGroupGrader: TypeAlias = Callable[
+    [Group[ItemT, ObservationT, ActionT]], Sequence[ScoreValue] | Awaitable[Sequence[ScoreValue]]
+]
+
+
+class StalledError(RuntimeError):
+    """Raised by `collect` and `acollect` when nothing ends any more: so many episodes in a row failed.
+
+    Its cause is the last of the failures.
+    """
+
+
+class Run(Generic[ItemT, ObservationT, ActionT]):
+    """The settings and the counts of a run. The arguments are those of `collect`.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        ValueError: An argument has no usable value.
+    """
+
+    def __init__(
+        self,
+        make_env: Callable[..., Any],
+        caller: Caller[ObservationT, ActionT],
+        *,
+        num_rollouts: int,
+        max_steps: int | None,
+        metadata: Mapping[str, Any] | None,
+        seed: int | None,
+        options: dict[str, Any] | None,
+        on_error: OnError,
+        retry: Retry | None,
+        timeouts: Timeouts | None,
+        grade_group: Callable[..., Any] | None,
+        on_event: OnEvent | None,
+        snapshots: bool,
+        inline: bool = False,
+        max_failures: int | None = None,
+    ) -> None:
+        if not callable(make_env):
+            msg = f"make_env must be a function of an item, got {make_env!r}"
+            raise TypeError(msg)
+        if grade_group is not None and not callable(grade_group):
+            msg = f"grade_group must be a function of a group, got {grade_group!r}"
+            raise TypeError(msg)
+        for name, value, kind in (("retry", retry, Retry), ("timeouts", timeouts, Timeouts)):
+            if value is not None and not isinstance(cast("object", value), kind):
+                msg = f"{name} must be a {kind.__name__} or None, got {value!r}"
+                raise TypeError(msg)
+        check_count("num_rollouts", num_rollouts)
+        check_max_steps(max_steps)
+        if max_failures is not None:
+            check_count("max_failures", max_failures)
+        if seed is not None and (not isinstance(cast("object", seed), Integral) or seed < 0):
+            msg = f"seed must be a non-negative integer or None, got {seed!r}"
+            raise ValueError(msg)
+        if on_error not in get_args(OnError):
+            msg = f"on_error must be one of {get_args(OnError)}, got {on_error!r}"
+            raise ValueError(msg)
+        self.make_env = make_env
+        self.caller = caller
+        self.num_rollouts = num_rollouts
+        self.max_steps = max_steps
+        self.metadata = snapshot(dict(metadata or {}))
+        self.seed = secrets.randbits(SEED_BITS) if seed is None else int(seed)
+        self.options = options
+        self.on_error = on_error
+        self.timeouts = timeouts
+        self.grade_group = grade_group
+        self.snapshots = snapshots
+        self.inline = inline
+        self.retries = RetryBudget(retry)
+        self.reporter = None if on_event is None else Reporter(on_event)
+        self._max_failures = max_failures
+        self._failures = 0  # in a row
+
+    @property
+    def close_seconds(self) -> float | None:
+        """How long the closing of an asynchronous environment may take."""
+        return (self.timeouts or _DEFAULT).close
+
+    def count_ended(self) -> None:
+        """Take note of an episode that ended well."""
+        self._failures = 0
+
+    def count_failed(self, cause: BaseException) -> None:
+        """Take note of an episode that failed for good.
+
+        Raises:
+            StalledError: Too many of them failed in a row.
+        """
+        self._failures += 1
+        if self._max_failures is not None and self._failures >= self._max_failures:
+            msg = (
+                f"nothing ends any more: {self._failures} episodes in a row failed, the last with "
+                f"{type(cause).__qualname__}; mend the cause, or raise max_failures"
+            )
+            raise StalledError(msg) from cause
+
+
+_DEFAULT = Timeouts()

@@ -1,0 +1,44 @@
+"""The synchronous engine: one episode after another, in the caller's thread."""
+
+from __future__ import annotations
+
+import time
+
+from rolloutlib._exceptions import attach
+from rolloutlib.rollouts._batching import BatchedPolicy
+from rolloutlib.rollouts._caller import Caller
+from rolloutlib.rollouts._episodes import run_member
+from rolloutlib.rollouts._grading import grade
+from rolloutlib.rollouts._lockstep import run_members
+from rolloutlib.rollouts._member import Outcomes
+from rolloutlib.rollouts._policies import ActionT, ObservationT
+from rolloutlib.rollouts._run import Group, Run
+from rolloutlib.rollouts._trajectories import ItemT
+
+
+def run_group(
+    run: Run[ItemT, ObservationT, ActionT],
+    caller: Caller[ObservationT, ActionT],
+    outcomes: Outcomes[ItemT, ObservationT, ActionT],
+) -> Group[ItemT, ObservationT, ActionT]:
+    """Play all members of a group, and finish the group.
+
+    Raises:
+        BaseException: The first failure, if failures are to be raised, or what interrupted the
+            group; `TrajectoryGroup.from_exception` gives the work that was finished.
+    """
+    try:
+        if isinstance(caller.policy, BatchedPolicy):
+            run_members(run, caller.policy, outcomes)
+        else:
+            for index in range(run.num_rollouts):
+                attempt = 0
+                while (
+                    delay := run_member(run, caller, outcomes.member(index, attempt))
+                ) is not None:
+                    time.sleep(delay)
+                    attempt += 1
+        return grade(run, outcomes.group())
+    except BaseException as error:
+        attach(error, group=outcomes.group())
+        raise
