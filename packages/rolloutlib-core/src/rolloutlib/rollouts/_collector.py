@@ -68,8 +68,10 @@ class AsyncCollector(Generic[ItemT, ObservationT, ActionT]):
                 await self.aclose()
                 attach(error, groups=self.unclaimed)
             raise
-        if self._background.error is not None:
-            raise self._background.error
+        error = self._background.error
+        if error is not None:
+            attach(error, groups=self.unclaimed)
+            raise error
         raise StopAsyncIteration
 
     async def __aenter__(self) -> Self:
@@ -129,10 +131,12 @@ class _Background:
     async def stop(self) -> None:
         """Cancel what the engine does, and wait until it has ended."""
         self._stopped = True
-        if self._scope is not None:
-            self._scope.cancel()
-            with anyio.CancelScope(shield=True):
-                await self._ended.wait()
+        if self._scope is None:
+            await self._engine.close()
+            return
+        self._scope.cancel()
+        with anyio.CancelScope(shield=True):
+            await self._ended.wait()
 
     def abandon(self) -> bool:
         """Cancel the engine, from any thread; tell whether it was still at work."""
@@ -151,6 +155,5 @@ class _Background:
             raise
         except BaseException as error:  # raised in those who take the groups
             self.error = error
-            attach(error, groups=self._engine.rest())
         finally:
             self._ended.set()

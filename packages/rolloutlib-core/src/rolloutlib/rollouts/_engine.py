@@ -83,12 +83,18 @@ class Engine(Generic[ItemT, ObservationT, ActionT]):
                 self._source.open(self._tasks)
                 self._add_workers(1)
         finally:
-            with anyio.CancelScope(shield=True):
-                await self._source.close()
-            self._ended = True
-            self._notify()
+            await self.close()
         if self._failure is not None:
             raise self._failure
+
+    async def close(self) -> None:
+        """Read no more items, and let nobody wait for a group; also of a run that did not begin."""
+        try:
+            with anyio.CancelScope(shield=True):
+                await self._source.close()
+        finally:
+            self._ended = True
+            self._notify()
 
     async def take(self) -> Group[ItemT, ObservationT, ActionT] | None:
         """Return the next finished group, or None when the run has ended."""

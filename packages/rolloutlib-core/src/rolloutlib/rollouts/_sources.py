@@ -19,7 +19,7 @@ from rolloutlib.envs._worker import Worker
 from rolloutlib.rollouts._trajectories import ItemT
 
 CLOSE_SECONDS = 30.0
-"""How long an asynchronous generator of items may take to close."""
+"""How long a generator of items may take to close."""
 
 Items: TypeAlias = Iterable[ItemT] | AsyncIterable[ItemT]
 
@@ -72,7 +72,8 @@ class ThreadSource(Source[ItemT]):
 
     async def close(self) -> None:
         """Stop reading, and end the thread."""
-        await self._worker.close()
+        with anyio.move_on_after(CLOSE_SECONDS, shield=True):
+            await self._worker.close()
 
 
 class AsyncSource(Source[ItemT]):
@@ -80,10 +81,12 @@ class AsyncSource(Source[ItemT]):
 
     def __init__(self, items: AsyncIterable[ItemT]) -> None:
         self._items = aiter(items)
+        self._opened = False
         self._error: BaseException | None = None
 
     def open(self, tasks: TaskGroup) -> None:
         """Begin to read, one item ahead."""
+        self._opened = True
         self._send, self._receive = anyio.create_memory_object_stream[tuple[ItemT]]()
         tasks.start_soon(self._read)
 
@@ -98,7 +101,10 @@ class AsyncSource(Source[ItemT]):
 
     async def close(self) -> None:
         """Stop reading."""
-        self._receive.close()
+        if self._opened:
+            self._receive.close()
+        else:
+            await self._close_items()
 
     async def _read(self) -> None:
         try:
@@ -117,10 +123,13 @@ class AsyncSource(Source[ItemT]):
         except anyio.BrokenResourceError:
             pass  # nobody takes more
         finally:
-            items: object = self._items
-            if isinstance(items, AsyncGenerator):
-                with anyio.move_on_after(CLOSE_SECONDS, shield=True):
-                    await cast("AsyncGenerator[ItemT, None]", items).aclose()
+            await self._close_items()
+
+    async def _close_items(self) -> None:
+        items: object = self._items
+        if isinstance(items, AsyncGenerator):
+            with anyio.move_on_after(CLOSE_SECONDS, shield=True):
+                await cast("AsyncGenerator[ItemT, None]", items).aclose()
 
 
 def open_source(items: Items[ItemT], *, inline: bool) -> Source[ItemT]:
