@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import time
 from collections.abc import Iterable
@@ -50,11 +49,10 @@ async def agrade(
     if run.grade_group is None or not group.trajectories:
         return group
     seconds = None if run.timeouts is None else run.timeouts.grade
-    limit = contextlib.nullcontext() if seconds is None else anyio.fail_after(seconds)
     attempt = 0
     while True:
         try:
-            with RefuseStrayCancellation(run.grade_group), limit:
+            with RefuseStrayCancellation(run.grade_group), anyio.fail_after(seconds):
                 return _graded(group, await call(run.grade_group, group, inline=run.inline))
         except Exception as error:
             delay = run.retries.take(error, attempt)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, Generic
 
-from rolloutlib._exceptions import add_note, read_error
+from rolloutlib._exceptions import read_error
 from rolloutlib._values import snapshot
 from rolloutlib.rollouts._events import EventKind
 from rolloutlib.rollouts._identity import content_id, derive_seed
@@ -143,7 +143,7 @@ class Member(Generic[ItemT, ObservationT, ActionT]):
         if self.index in outcomes.trajectories:  # interrupted after its end
             raise exception
         recorder = self._recorder
-        delay = self._retry_delay(exception)
+        delay = outcomes.run.retries.take(exception, self.attempt)
         error = RolloutError.from_exception(
             exception,
             index=self.index,
@@ -163,13 +163,6 @@ class Member(Generic[ItemT, ObservationT, ActionT]):
                 raise exception
             outcomes.run.count_failed(exception)
         return delay
-
-    def _retry_delay(self, exception: BaseException) -> float | None:
-        try:
-            return self._outcomes.run.retries.take(exception, self.attempt)
-        except Exception as error:  # of the user's function that tells which errors may pass
-            add_note(exception, f"asking if it may pass failed too: {read_error(error, repr)}")
-            return None
 
     def _report_step(self) -> None:
         if self._recorder:

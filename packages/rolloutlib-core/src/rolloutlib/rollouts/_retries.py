@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TypeAlias, cast
 
 from rolloutlib._calls import check_count
+from rolloutlib._exceptions import add_note, read_error
 from rolloutlib._values import to_float
 
 Transient: TypeAlias = type[Exception] | tuple[type[Exception], ...] | Callable[[Exception], bool]
@@ -87,14 +88,15 @@ class RetryBudget:
         Args:
             error: What the attempt failed with; an interrupt is never tried again.
             attempt: Which attempt that was, from 0.
-
-        Raises:
-            BaseException: What the user's function `transient` raises.
         """
         retry = self._retry
-        if attempt + 1 >= retry.attempts or self._left == 0:
+        if attempt + 1 >= retry.attempts or self._left == 0 or not isinstance(error, Exception):
             return None
-        if not isinstance(error, Exception) or not retry.is_transient(error):
+        try:
+            if not retry.is_transient(error):
+                return None
+        except Exception as failure:  # of the user's function that tells which errors may pass
+            add_note(error, f"asking if it may pass failed too: {read_error(failure, repr)}")
             return None
         if self._left is not None:
             self._left -= 1
