@@ -91,21 +91,27 @@ async def arun_member(
     # make_env or reset, and end them in close: scopes have to be nested.
     with anyio.CancelScope() as scope:
         timer = None if run.timeouts is None else Timer(run.timeouts, scope)
+        environment: Any = None
+
+        async def make_env() -> None:
+            nonlocal environment  # also one that was made too late has to be closed
+            made: Any = run.make_env(member.item)
+            if is_awaitable(made):
+                made = await made
+            environment = as_async(made, inline=run.inline)
+
         try:
             with RefuseStrayCancellation(member):
-                make_env = run.make_env if timer is None else timer.timed("reset", run.make_env)
-                made: Any = make_env(member.item)
-                if is_awaitable(made):
-                    made = await made
-                environment = as_async(made, inline=run.inline)
                 try:
+                    await (make_env if timer is None else timer.timed("reset", make_env))()
                     recorder = member.record(environment)
                     member.keep(
                         await arun_episode(environment, caller, recorder, run.options, timer)
                     )
                 except BaseException as error:
-                    with noting(error, environment):
-                        await _close(environment, scope, run.close_seconds)
+                    if environment is not None:
+                        with noting(error, environment):
+                            await _close(environment, scope, run.close_seconds)
                     raise
         except anyio.get_cancelled_exc_class():
             raise
