@@ -266,7 +266,7 @@ def _sequence(
     try:
         for position, item in enumerate(items):
             yield run_group(run, caller, begin(item, position))
-    except Exception as error:
+    except BaseException as error:
         partial = TrajectoryGroup.from_exception(error)
         attach(error, groups=() if partial is None else (partial,))
         raise
