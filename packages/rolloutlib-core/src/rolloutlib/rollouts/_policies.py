@@ -120,9 +120,11 @@ def accepted(function: Callable[..., object], names: Iterable[str]) -> frozenset
     if code is not None and code.co_argcount + code.co_kwonlyargcount == 1:
         return frozenset()  # most policies: nothing but the observation
     bound: Mapping[str, object] = {}
+    first = 0
     while isinstance(function, functools.partial):
         partial = cast("functools.partial[object]", function)
         bound = {**partial.keywords, **bound}
+        first += len(partial.args)
         function = partial.func
     try:
         parameters = inspect.signature(function).parameters.values()
@@ -132,7 +134,7 @@ def accepted(function: Callable[..., object], names: Iterable[str]) -> frozenset
         parameter.name
         for position, parameter in enumerate(parameters)
         if parameter.kind is inspect.Parameter.KEYWORD_ONLY
-        or (position and parameter.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        or (position > first and parameter.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD)
     }
     return frozenset(declared.intersection(names) - bound.keys())
 
