@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rolloutlib import PolicyOutput, Step
+from rolloutlib import PolicyOutput, Step, Trajectory
 
 
 class Tensor:
@@ -50,7 +50,18 @@ def test_token_ids_of_every_form_read_as_the_tuple(form: Any, ids: list[int]) ->
     assert tokens[1:] == ids[1:]
     assert repr(tokens) == repr(tuple(ids))
     assert hash(tokens) == hash(tuple(ids))
-    assert np.asarray(tokens).dtype == np.int32
+    assert np.asarray(tokens).dtype in (np.int32, np.int64)
+
+
+@pytest.mark.parametrize(("ids", "dtype"), [([1, 2], np.int32), ([1, 2**40], np.int64)])
+def test_a_trajectory_keeps_token_ids_as_small_as_they_fit(ids: list[int], dtype: Any) -> None:
+    steps = [
+        Step("o", "a", 0.0, "p", False, False, policy_tokens=form(each))
+        for each, form in (([3], list), (ids, np.array))
+    ]
+    tokens = Trajectory("o", steps).steps[1].policy_tokens
+    assert tokens == ids
+    assert np.asarray(tokens).dtype == dtype
 
 
 @given(st.lists(st.floats(width=32, allow_nan=False, max_value=0), max_size=8))

@@ -18,16 +18,20 @@ class NumberArray(Sequence[NumberT], Generic[NumberT]):
 
     Equal to every sequence or array of the same numbers; `numpy.asarray` gives the array itself,
     read-only, without a copy.
+
+    Attributes:
+        numbers: The array.
     """
 
-    __slots__ = ("_array",)
+    __slots__ = ("numbers",)
 
-    _array: NDArray[Any]
+    numbers: NDArray[Any]
 
     @classmethod
-    def _view(cls, values: NDArray[Any]) -> Self:
+    def view(cls, values: NDArray[Any]) -> Self:
+        """Return a sequence over an array, which nobody may write to any more."""
         self = cls.__new__(cls)
-        self._array = values
+        self.numbers = values
         values.flags.writeable = False
         return self
 
@@ -36,31 +40,36 @@ class NumberArray(Sequence[NumberT], Generic[NumberT]):
     def of(cls, values: Iterable[NumberT], name: str) -> Self:
         """Return the values as such a sequence; `name` says in errors what they are."""
 
+    @staticmethod
+    def stored(numbers: NDArray[Any]) -> NDArray[Any]:
+        """Return many numbers in the smallest type that holds them all."""
+        return numbers
+
     @overload
     def __getitem__(self, index: int) -> NumberT: ...
     @overload
     def __getitem__(self, index: slice) -> Self: ...
     def __getitem__(self, index: int | slice) -> NumberT | Self:
         if isinstance(index, slice):
-            return self._view(self._array[index])
-        return self._array[index].item()
+            return self.view(self.numbers[index])
+        return self.numbers[index].item()
 
     def __len__(self) -> int:
-        return len(self._array)
+        return len(self.numbers)
 
     def __iter__(self) -> Iterator[NumberT]:
-        return iter(cast("list[NumberT]", self._array.tolist()))
+        return iter(cast("list[NumberT]", self.numbers.tolist()))
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, NumberArray):
-            return np.array_equal(self._array, cast("NumberArray[Any]", other)._array)
+            return np.array_equal(self.numbers, cast("NumberArray[Any]", other).numbers)
         if isinstance(other, (list, tuple, array, np.ndarray)):
             try:
                 # A float64 equals the float32 that is stored for it.
-                values = np.asarray(cast("Any", other)).astype(self._array.dtype)
+                values = np.asarray(cast("Any", other)).astype(self.numbers.dtype)
             except (TypeError, ValueError, OverflowError):
                 return False
-            return np.array_equal(self._array, values)
+            return np.array_equal(self.numbers, values)
         return NotImplemented
 
     def __add__(self, other: Iterable[NumberT]) -> tuple[NumberT, ...]:
@@ -71,18 +80,21 @@ class NumberArray(Sequence[NumberT], Generic[NumberT]):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         if copy is None:
-            return np.asarray(self._array, dtype=dtype)
-        return np.array(self._array, dtype=dtype, copy=copy)
+            return np.asarray(self.numbers, dtype=dtype)
+        return np.array(self.numbers, dtype=dtype, copy=copy)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self)._view, (self._array,)
+        return type(self).view, (self.numbers,)
 
     def __repr__(self) -> str:
         return repr(tuple(self))
 
 
+_STORED = (np.dtype(np.int32), np.dtype(np.int64))
+
+
 class TokenIds(NumberArray[int]):
-    """Token ids, stored as int32, or as int64 where one needs it."""
+    """Token ids, in a column stored as int32, or as int64 where one needs it."""
 
     __slots__ = ()
 
@@ -100,17 +112,24 @@ class TokenIds(NumberArray[int]):
             if ids.ndim != 1 or (ids.dtype.kind not in "iu" and ids.size):
                 msg = f"{name} must be integers in one dimension, got {ids.dtype} of shape {ids.shape}"
                 raise TypeError(msg)
-            small = ids.size == 0 or (ids.min() >= -(2**31) and ids.max() < 2**31)
-            return cls._view(ids.astype(np.int32 if small else np.int64))
+            return cls.view(ids.copy() if ids.dtype in _STORED else ids.astype(np.int64))
         items = values if isinstance(values, (list, tuple)) else list(values)
         try:
             try:
-                return cls._view(np.frombuffer(array("i", items), np.int32))
+                return cls.view(np.frombuffer(array("i", items), np.int32))
             except OverflowError:
-                return cls._view(np.array(array("q", items), np.int64))
+                return cls.view(np.array(array("q", items), np.int64))
         except (TypeError, OverflowError) as error:
             msg = f"{name} must be integers of at most 64 bits: {error}"
             raise TypeError(msg) from error
+
+    @staticmethod
+    def stored(numbers: NDArray[Any]) -> NDArray[Any]:
+        """Return the ids as int32, or as int64 if one needs it."""
+        if numbers.dtype == np.int32 or not numbers.size:
+            return numbers.astype(np.int32)
+        small = numbers.min() >= -(2**31) and numbers.max() < 2**31
+        return numbers.astype(np.int32) if small else numbers
 
     def __hash__(self) -> int:
         return hash(tuple(self))
@@ -151,7 +170,7 @@ class Logprobs(NumberArray[float]):
         if nan.any():
             msg = f"{name} must not be NaN, but number {int(nan.argmax())} of {len(numbers)} is"
             raise ValueError(msg)
-        return cls._view(numbers)
+        return cls.view(numbers)
 
 
 ArrayT = TypeVar("ArrayT", TokenIds, Logprobs)
@@ -163,12 +182,12 @@ class ArrayColumn(Sequence["ArrayT | None"], Generic[ArrayT]):
     __slots__ = ("_kind", "_offsets", "_present", "_values")
 
     def __init__(self, kind: type[ArrayT], arrays: Sequence[ArrayT | None]) -> None:
-        lengths = [0 if item is None else len(item) for item in arrays]
-        present = [np.asarray(item) for item in arrays if item is not None]
+        present = [item.numbers for item in arrays if item is not None]
+        lengths = [0 if item is None else item.numbers.size for item in arrays]
         self._kind = kind
-        self._offsets = np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
+        self._offsets = np.cumsum([0, *lengths], dtype=np.int64)
         self._present = np.array([item is not None for item in arrays], dtype=np.bool_)
-        self._values: NDArray[Any] = np.concatenate(present) if present else np.empty(0)
+        self._values = kind.stored(np.concatenate(present)) if present else np.empty(0)
 
     @overload
     def __getitem__(self, index: int) -> ArrayT | None: ...
@@ -180,7 +199,7 @@ class ArrayColumn(Sequence["ArrayT | None"], Generic[ArrayT]):
         if not self._present[index]:
             return None
         start, stop = self._offsets[:-1][index], self._offsets[1:][index]
-        return self._kind._view(self._values[start:stop])  # pyright: ignore[reportPrivateUsage]
+        return self._kind.view(self._values[start:stop])
 
     def __len__(self) -> int:
         return len(self._present)

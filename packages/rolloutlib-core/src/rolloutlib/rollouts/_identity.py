@@ -19,6 +19,9 @@ from numpy.typing import NDArray
 SEED_BITS = 31
 """Seeds fit into every generator's: NumPy's, PyTorch's and those of inference servers."""
 
+# Item ids are text, but a UUID or a NumPy integer is let pass for what it says.
+_ENCODER = json.JSONEncoder(default=str)
+
 
 def derive_seed(seed: int, *path: int | str) -> int:
     """Derive a seed from another, and from where it is used.
@@ -34,8 +37,7 @@ def derive_seed(seed: int, *path: int | str) -> int:
     Returns:
         A seed from 0 to 2**31 - 1.
     """
-    # Item ids are text, but a UUID or a NumPy integer is let pass for what it says.
-    digest = hashlib.sha256(json.dumps([seed, *path], default=str).encode()).digest()
+    digest = hashlib.sha256(_ENCODER.encode([seed, *path]).encode()).digest()
     return int.from_bytes(digest[:4], "big") >> (32 - SEED_BITS)
 
 

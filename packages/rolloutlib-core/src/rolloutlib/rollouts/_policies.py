@@ -150,17 +150,26 @@ def check_version(version: object) -> None:
         raise TypeError(msg)
 
 
-def convert_tokens(record: object, *, prefix: str) -> None:
+def convert_tokens(record: Any, *, prefix: str) -> None:
     """Make the token fields of a frozen record compact, and check that they fit together."""
-    for name, kind in (("prompt_tokens", TokenIds), ("tokens", TokenIds), ("logprobs", Logprobs)):
-        value = getattr(record, prefix + name)
-        if value is not None:
-            object.__setattr__(record, prefix + name, kind.of(value, prefix + name))
-    tokens = cast("TokenIds | None", getattr(record, prefix + "tokens"))
-    logprobs = cast("Logprobs | None", getattr(record, prefix + "logprobs"))
-    if tokens is not None and logprobs is not None and len(tokens) != len(logprobs):
-        msg = (
-            f"{prefix}logprobs must have one number a token: "
-            f"got {len(logprobs)} for {len(tokens)} tokens"
-        )
-        raise ValueError(msg)
+    prompt_tokens, tokens, logprobs = (
+        getattr(record, prefix + "prompt_tokens"),
+        getattr(record, prefix + "tokens"),
+        getattr(record, prefix + "logprobs"),
+    )
+    if prompt_tokens is not None:
+        name = prefix + "prompt_tokens"
+        object.__setattr__(record, name, TokenIds.of(prompt_tokens, name))
+    if tokens is not None:
+        name = prefix + "tokens"
+        tokens = TokenIds.of(tokens, name)
+        object.__setattr__(record, name, tokens)
+    if logprobs is not None:
+        name = prefix + "logprobs"
+        logprobs = Logprobs.of(logprobs, name)
+        object.__setattr__(record, name, logprobs)
+        if tokens is not None and len(tokens) != len(logprobs):
+            msg = (
+                f"{name} must have one number a token: got {len(logprobs)} for {len(tokens)} tokens"
+            )
+            raise ValueError(msg)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping
+from math import isfinite
 from numbers import Integral
 from typing import Any, Generic, TypeAlias, TypeVar, cast
 
@@ -89,7 +90,8 @@ class Recorder(Generic[ObservationT, ActionT]):
         """Take what `reset` returned; return what the policy is to see."""
         try:
             observation, info = result
-            info = self._keep(_checked_info(info))
+            _check_info(info)
+            info = self._keep(info)
         except (TypeError, ValueError) as error:
             msg = f"{self._environment}: reset() must return (observation, info), got {result!r}"
             raise TypeError(msg) from error
@@ -109,16 +111,23 @@ class Recorder(Generic[ObservationT, ActionT]):
             output = cast("PolicyOutput[ActionT]", output)
             action = output.action
             self._decision = (self._keep(action), output, self._keep(output.info))
-        elif is_awaitable(output):
+        else:
+            action = output
+            self._decision = (self._keep(action), None, None)
+        self.phase = "step"
+        return action
+
+    def refuse_awaitable(self, output: object) -> None:
+        """Raise if the policy of a synchronous episode returned something to await.
+
+        Raises:
+            TypeError: It did.
+        """
+        if is_awaitable(output):
             if isinstance(output, Coroutine):
                 output.close()
             msg = f"{self._place()}: the policy returned an awaitable, {output!r}: use arollout"
             raise TypeError(msg)
-        else:
-            action = cast("ActionT", output)
-            self._decision = (self._keep(action), None, None)
-        self.phase = "step"
-        return action
 
     def add(self, result: tuple[ObservationT, Any, Any, Any, dict[str, Any]]) -> ObservationT:
         """Take what `step` returned; return what the policy is to see next."""
@@ -129,10 +138,14 @@ class Recorder(Generic[ObservationT, ActionT]):
             msg = f"{self._place()}: step() must return {form}, got {result!r}"
             raise TypeError(msg) from error
         try:
-            reward = to_float(reward, "reward")
-            terminated = to_bool(terminated, "terminated")
-            truncated = to_bool(truncated, "truncated")
-            info = self._keep(_checked_info(info))
+            if type(reward) is not float or not isfinite(reward):
+                reward = to_float(reward, "reward")
+            if type(terminated) is not bool or type(truncated) is not bool:
+                terminated = to_bool(terminated, "terminated")
+                truncated = to_bool(truncated, "truncated")
+            if type(info) is not dict:
+                _check_info(info)
+            info = self._keep(info)
             if "score" in info:
                 read_score(info)
         except (TypeError, ValueError) as error:
@@ -222,6 +235,11 @@ def _columns(rows: list[tuple[Any, ...]]) -> StepColumns[Any, Any]:
         versions,
     ) = map(list, zip(*rows, strict=True))
     columns.policy_infos = [{} if info is None else info for info in policy_infos]
+    if not any(outputs):
+        unknown = (None,) * len(rows)
+        columns.stop_reasons = columns.tokens = columns.logprobs = columns.prompt_tokens = unknown
+        columns.versions = versions
+        return columns
     columns.versions = [
         version if output is None or output.version is None else output.version
         for output, version in zip(outputs, versions, strict=True)
@@ -235,11 +253,10 @@ def _columns(rows: list[tuple[Any, ...]]) -> StepColumns[Any, Any]:
     return columns
 
 
-def _checked_info(info: dict[str, Any]) -> dict[str, Any]:
-    if type(info) is not dict and not isinstance(cast("object", info), Mapping):
+def _check_info(info: object) -> None:
+    if not isinstance(info, Mapping):
         msg = f"info must be a dictionary, got {info!r}"
         raise TypeError(msg)
-    return info
 
 
 def _as_it_is(value: T) -> T:

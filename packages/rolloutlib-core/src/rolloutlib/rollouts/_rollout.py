@@ -128,7 +128,9 @@ def run_episode(
             environment.reset(seed=recorder.seed, options=snapshot(options))
         )
         while not recorder.ended:
-            action = recorder.decide(policy(observation))
+            output = policy(observation)
+            recorder.refuse_awaitable(output)
+            action = recorder.decide(output)
             observation = recorder.add(environment.step(action))
         return recorder.trajectory()
     except EpisodeTruncated as reason:
