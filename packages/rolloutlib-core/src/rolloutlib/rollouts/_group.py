@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import logging
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
@@ -19,7 +18,14 @@ from rolloutlib.rollouts._events import OnEvent
 from rolloutlib.rollouts._member import Outcomes
 from rolloutlib.rollouts._policies import ActionT, AsyncPolicy, ObservationT, Policy
 from rolloutlib.rollouts._retries import Retry
-from rolloutlib.rollouts._run import AsyncFactory, AsyncGroupGrader, GroupGrader, OnError, Run
+from rolloutlib.rollouts._run import (
+    AsyncFactory,
+    AsyncGroupGrader,
+    Group,
+    GroupGrader,
+    OnError,
+    Run,
+)
 from rolloutlib.rollouts._sequence import run_group
 from rolloutlib.rollouts._sources import InlineSource
 from rolloutlib.rollouts._timeouts import Timeouts
@@ -84,31 +90,13 @@ def rollout_group(
         BaseException: With `on_error="raise"`, what failed; `TrajectoryGroup.from_exception` gives
             the work that was finished, also for a `KeyboardInterrupt`.
     """
-    if timeouts is not None:
-        if isinstance(policy, BatchedPolicy):
-            msg = f"a policy that plays in lock step knows no timeouts, got {policy!r}"
-            raise ValueError(msg)
-        play = functools.partial(
-            arollout_group,
-            item,
-            make_env,
-            policy,
-            num_rollouts=num_rollouts,
-            item_id=item_id,
-            max_steps=max_steps,
-            metadata=metadata,
-            seed=seed,
-            options=options,
-            on_error=on_error,
-            retry=retry,
-            timeouts=timeouts,
-            grade_group=grade_group,
-            on_event=on_event,
-            snapshots=snapshots,
-        )
-        with start_blocking_portal() as portal:
-            return portal.call(play)
-    caller = Caller(policy)
+    if timeouts is None:
+        caller = Caller(policy)
+    elif isinstance(policy, BatchedPolicy):
+        msg = f"a policy that plays in lock step knows no timeouts, got {policy!r}"
+        raise ValueError(msg)
+    else:
+        caller = AsyncCaller(policy, inline=False)
     run = Run[ItemT, ObservationT, ActionT](
         make_env,
         caller,
@@ -124,7 +112,15 @@ def rollout_group(
         on_event=on_event,
         snapshots=snapshots,
     )
-    return _warned(run_group(run, caller, Outcomes(run, item, item_id, run.seed)))
+    outcomes = Outcomes(run, item, item_id, run.seed)
+    if not isinstance(caller, AsyncCaller):
+        return _warned(run_group(run, caller, outcomes))
+    try:
+        with start_blocking_portal() as portal:
+            return _warned(portal.call(_arun_group, run, caller, outcomes, 1))
+    except BaseException as error:  # Ctrl-C, say, which comes out here and not on the portal's loop
+        attach(error, group=outcomes.group())
+        raise
 
 
 async def arollout_group(
@@ -208,10 +204,23 @@ async def arollout_group(
         inline=inline,
     )
     outcomes = Outcomes(run, item, item_id, run.seed)
-    source = InlineSource([item])
+    return _warned(await _arun_group(run, caller, outcomes, concurrency))
+
+
+async def _arun_group(
+    run: Run[ItemT, ObservationT, ActionT],
+    caller: AsyncCaller[ObservationT, ActionT],
+    outcomes: Outcomes[ItemT, ObservationT, ActionT],
+    concurrency: int | anyio.CapacityLimiter,
+) -> Group[ItemT, ObservationT, ActionT]:
     # The group is taken at the end, so the engine must not wait for that to look for another item.
     engine = Engine(
-        run, caller, source, lambda _item, _: outcomes, concurrency=concurrency, buffer=2
+        run,
+        caller,
+        InlineSource[Any]([None]),
+        lambda _item, _position: outcomes,
+        concurrency=concurrency,
+        buffer=2,
     )
     try:
         await engine.run()
@@ -220,7 +229,7 @@ async def arollout_group(
         attach(error, group=outcomes.group())
         raise
     assert group is not None  # noqa: S101 - the run has ended, and nothing failed
-    return _warned(group)
+    return group
 
 
 def _warned(group: GroupT) -> GroupT:
