@@ -33,7 +33,7 @@ def grade(
     attempt = 0
     while True:
         try:
-            return _graded(group, run.grade_group(group))
+            return _graded(run, group, run.grade_group(group))
         except Exception as error:
             delay = run.retries.take(error, attempt)
             if delay is None:
@@ -53,7 +53,8 @@ async def agrade(
     while True:
         try:
             with RefuseStrayCancellation(run.grade_group), anyio.fail_after(seconds):
-                return _graded(group, await call(run.grade_group, group, inline=run.inline))
+                scores = await call(run.grade_group, group, inline=run.inline)
+                return _graded(run, group, scores)
         except Exception as error:
             delay = run.retries.take(error, attempt)
             if delay is None:
@@ -63,7 +64,9 @@ async def agrade(
 
 
 def _graded(
-    group: Group[ItemT, ObservationT, ActionT], values: Iterable[Any]
+    run: Run[ItemT, ObservationT, ActionT],
+    group: Group[ItemT, ObservationT, ActionT],
+    values: Iterable[Any],
 ) -> Group[ItemT, ObservationT, ActionT]:
     if is_awaitable(values):
         cast("Any", values).close()
@@ -76,6 +79,7 @@ def _graded(
             f"for the {len(group.trajectories)} of item {group.item_id!r}"
         )
         raise ValueError(msg)
+    run.grade_failures.reset()
     return dataclasses.replace(group, scores=scores)
 
 
@@ -86,6 +90,7 @@ def _failed(
 ) -> Group[ItemT, ObservationT, ActionT]:
     if run.on_error == "raise":
         raise error
+    run.grade_failures.add(error, count=len(group.trajectories))
     record = RolloutError.from_exception(error, phase="grade")
     failures = [
         dataclasses.replace(

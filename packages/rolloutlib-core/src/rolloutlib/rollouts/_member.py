@@ -125,7 +125,7 @@ class Member(Generic[ItemT, ObservationT, ActionT]):
 
     def finish(self) -> None:
         """Count the finished episode, whose environment has been closed."""
-        self._outcomes.run.count_ended()
+        self._outcomes.run.failures.reset()
         if self._reporter:
             self._report("finished", trajectory=self._outcomes.trajectories[self.index])
 
@@ -161,7 +161,7 @@ class Member(Generic[ItemT, ObservationT, ActionT]):
         if delay is None:
             if outcomes.run.on_error == "raise" or not isinstance(exception, Exception):
                 raise exception
-            outcomes.run.count_failed(exception)
+            outcomes.run.failures.add(exception)
         return delay
 
     def _report_step(self) -> None:

@@ -42,6 +42,36 @@ class StalledError(RuntimeError):
     """
 
 
+class Failures:
+    """Counts episodes that failed in a row, to end a run in which nothing ends well any more.
+
+    Args:
+        most: How many are too many, or None.
+    """
+
+    def __init__(self, most: int | None) -> None:
+        self._most = most
+        self._count = 0
+
+    def reset(self) -> None:
+        """Take note of an episode that ended well."""
+        self._count = 0
+
+    def add(self, cause: BaseException, *, count: int = 1) -> None:
+        """Take note of episodes that failed for good.
+
+        Raises:
+            StalledError: Too many of them failed in a row.
+        """
+        self._count += count
+        if self._most is not None and self._count >= self._most:
+            msg = (
+                f"nothing ends any more: {self._count} episodes in a row failed, the last with "
+                f"{type(cause).__qualname__}; mend the cause, or raise max_failures"
+            )
+            raise StalledError(msg) from cause
+
+
 class Run(Generic[ItemT, ObservationT, ActionT]):
     """The settings and the counts of a run. The arguments are those of `collect`.
 
@@ -103,31 +133,13 @@ class Run(Generic[ItemT, ObservationT, ActionT]):
         self.inline = inline
         self.retries = RetryBudget(retry)
         self.reporter = None if on_event is None else Reporter(on_event)
-        self._max_failures = max_failures
-        self._failures = 0  # in a row
+        self.failures = Failures(max_failures)
+        self.grade_failures = Failures(max_failures)
 
     @property
     def close_seconds(self) -> float | None:
         """How long the closing of an asynchronous environment may take."""
         return (self.timeouts or _DEFAULT).close
-
-    def count_ended(self) -> None:
-        """Take note of an episode that ended well."""
-        self._failures = 0
-
-    def count_failed(self, cause: BaseException) -> None:
-        """Take note of an episode that failed for good.
-
-        Raises:
-            StalledError: Too many of them failed in a row.
-        """
-        self._failures += 1
-        if self._max_failures is not None and self._failures >= self._max_failures:
-            msg = (
-                f"nothing ends any more: {self._failures} episodes in a row failed, the last with "
-                f"{type(cause).__qualname__}; mend the cause, or raise max_failures"
-            )
-            raise StalledError(msg) from cause
 
 
 _DEFAULT = Timeouts()
