@@ -138,11 +138,14 @@ class _Episode(Generic[ItemT, ObservationT, ActionT]):
         self.environment = environment
         self.recorder = recorder = member.record(environment)
         options = snapshot(run.options)
-        self.observation = recorder.begin(environment.reset(seed=recorder.seed, options=options))
+        self._record = recorder.start()
+        self.observation: ObservationT = self._record(
+            environment.reset(seed=recorder.seed, options=options)
+        )
 
     def act(self, answer: Answer[ActionT]) -> None:
         """Do what the policy chose, or raise what it has instead."""
         if isinstance(answer, Exception):
             raise answer
-        action = self.recorder.decide(answer)
-        self.observation = self.recorder.add(self.environment.step(action))
+        action = self._record(answer)
+        self.observation = self._record(self.environment.step(action))

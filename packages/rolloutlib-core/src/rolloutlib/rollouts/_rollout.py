@@ -122,16 +122,12 @@ def run_episode(
     options: dict[str, Any] | None,
 ) -> Trajectory[ObservationT, ActionT]:
     """Run one episode into a recorder, and leave the record on any exception."""
-    policy = caller.bind(recorder)
+    policy, step, record = caller.bind(recorder), environment.step, recorder.start()
     try:
-        observation = recorder.begin(
-            environment.reset(seed=recorder.seed, options=snapshot(options))
-        )
+        observation = record(environment.reset(seed=recorder.seed, options=snapshot(options)))
         while not recorder.ended:
-            output = policy(observation)
-            recorder.refuse_awaitable(output)
-            action = recorder.decide(output)
-            observation = recorder.add(environment.step(action))
+            action = record(policy(observation))
+            observation = record(step(action))
         return recorder.trajectory()
     except EpisodeTruncated as reason:
         return recorder.truncate(reason)
@@ -149,20 +145,20 @@ async def arun_episode(
 ) -> Trajectory[ObservationT, ActionT]:
     """Run one episode into a recorder, and leave the record on any exception."""
     policy: Callable[..., Any] = caller.bind(recorder)
-    reset, step = environment.reset, environment.step
+    reset, step, record = environment.reset, environment.step, recorder.start()
     if timer is not None:
         reset = timer.timed("reset", reset)
         policy = timer.timed("policy", policy)
         step = timer.timed("step", step)
     try:
         with RefuseStrayCancellation(environment):
-            observation = recorder.begin(await reset(seed=recorder.seed, options=snapshot(options)))
+            observation = record(await reset(seed=recorder.seed, options=snapshot(options)))
             while not recorder.ended:
                 output = policy(observation)
                 if is_awaitable(output):
                     output = await output
-                action = recorder.decide(output)
-                observation = recorder.add(await step(action))
+                action = record(output)
+                observation = record(await step(action))
         return recorder.trajectory()
     except EpisodeTruncated as reason:
         return recorder.truncate(reason)

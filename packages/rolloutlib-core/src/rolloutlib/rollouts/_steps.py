@@ -73,7 +73,7 @@ class Step(Generic[ObservationT, ActionT]):
 
 
 class StepColumns(Sequence[Step[ObservationT, ActionT]], Generic[ObservationT, ActionT]):
-    """Steps by columns: one list a field, and one array for all tokens.
+    """Steps by columns: one tuple a field, and one array for all tokens.
 
     Reads as the tuple of steps would; each `Step` is made when it is asked for.
     """
@@ -95,14 +95,14 @@ class StepColumns(Sequence[Step[ObservationT, ActionT]], Generic[ObservationT, A
     )
 
     def __init__(self) -> None:
-        self.observations: list[ObservationT] = []
-        self.actions: list[ActionT] = []
-        self.rewards: list[float] = []
-        self.next_observations: list[ObservationT] = []
-        self.terminated: list[bool] = []
-        self.truncated: list[bool] = []
-        self.infos: list[Mapping[str, Any]] = []
-        self.policy_infos: list[Mapping[str, Any]] = []
+        self.observations: Sequence[ObservationT] = ()
+        self.actions: Sequence[ActionT] = ()
+        self.rewards: Sequence[float] = ()
+        self.next_observations: Sequence[ObservationT] = ()
+        self.terminated: Sequence[bool] = ()
+        self.truncated: Sequence[bool] = ()
+        self.infos: Sequence[Mapping[str, Any]] = ()
+        self.policy_infos: Sequence[Mapping[str, Any] | None] = ()
         self.stop_reasons: Sequence[str | None] = ()
         self.tokens: Sequence[TokenIds | None] = ()
         self.logprobs: Sequence[Logprobs | None] = ()
@@ -118,6 +118,7 @@ class StepColumns(Sequence[Step[ObservationT, ActionT]], Generic[ObservationT, A
     ) -> Step[ObservationT, ActionT] | tuple[Step[ObservationT, ActionT], ...]:
         if isinstance(index, slice):
             return tuple([self[i] for i in range(*index.indices(len(self)))])
+        policy_info = self.policy_infos[index]
         return Step(
             self.observations[index],
             self.actions[index],
@@ -126,7 +127,7 @@ class StepColumns(Sequence[Step[ObservationT, ActionT]], Generic[ObservationT, A
             self.terminated[index],
             self.truncated[index],
             self.infos[index],
-            self.policy_infos[index],
+            {} if policy_info is None else policy_info,
             self.tokens[index],
             self.logprobs[index],
             self.stop_reasons[index],
@@ -176,19 +177,19 @@ def to_columns(
     if isinstance(steps, StepColumns):
         return cast("StepColumns[ObservationT, ActionT]", steps)
     columns = StepColumns[ObservationT, ActionT]()
-    columns.observations = [step.observation for step in steps]
-    columns.actions = [step.action for step in steps]
-    columns.rewards = [step.reward for step in steps]
-    columns.next_observations = [step.next_observation for step in steps]
-    columns.terminated = [step.terminated for step in steps]
-    columns.truncated = [step.truncated for step in steps]
-    columns.infos = [step.info for step in steps]
-    columns.policy_infos = [step.policy_info for step in steps]
-    columns.stop_reasons = [step.policy_stop_reason for step in steps]
+    columns.observations = tuple([step.observation for step in steps])
+    columns.actions = tuple([step.action for step in steps])
+    columns.rewards = tuple([step.reward for step in steps])
+    columns.next_observations = tuple([step.next_observation for step in steps])
+    columns.terminated = tuple([step.terminated for step in steps])
+    columns.truncated = tuple([step.truncated for step in steps])
+    columns.infos = tuple([step.info for step in steps])
+    columns.policy_infos = tuple([step.policy_info or None for step in steps])
+    columns.stop_reasons = tuple([step.policy_stop_reason for step in steps])
     columns.tokens = compact(TokenIds, [step.policy_tokens for step in steps])
     columns.logprobs = compact(Logprobs, [step.policy_logprobs for step in steps])
     columns.prompt_tokens = compact(TokenIds, [step.policy_prompt_tokens for step in steps])
-    columns.versions = [step.policy_version for step in steps]
+    columns.versions = tuple([step.policy_version for step in steps])
     return columns
 
 
