@@ -100,34 +100,17 @@ def collect(
         BaseException: What reading the items raises, or, with `on_error="raise"`, what failed.
             `TrajectoryGroup.all_from_exception` gives what was finished and not yielded.
     """
-    if concurrency != 1 or timeouts is not None:
-        if isinstance(policy, BatchedPolicy):
-            msg = f"a policy that plays in lock step has neither concurrency nor timeouts, got {policy!r}"
-            raise ValueError(msg)
-        collector = acollect(
-            check_items(items),
-            make_env,
-            policy,
-            num_rollouts=num_rollouts,
-            concurrency=concurrency,
-            order=order,
-            buffer=buffer,
-            get_item_id=get_item_id,
-            max_steps=max_steps,
-            metadata=metadata,
-            seed=seed,
-            options=options,
-            on_error=on_error,
-            max_failures=max_failures,
-            retry=retry,
-            timeouts=timeouts,
-            grade_group=grade_group,
-            on_event=on_event,
-            snapshots=snapshots,
-        )
-        return _drain(collector)
+    check_count("concurrency", concurrency)
     _check_order(order, buffer)
-    caller = Caller(policy)
+    if concurrency == 1 and timeouts is None:
+        caller = Caller(policy)
+    elif isinstance(policy, BatchedPolicy):
+        msg = (
+            f"a policy that plays in lock step has neither concurrency nor timeouts, got {policy!r}"
+        )
+        raise ValueError(msg)
+    else:
+        caller = AsyncCaller(policy, inline=False)
     run = Run[ItemT, ObservationT, ActionT](
         make_env,
         caller,
@@ -145,7 +128,11 @@ def collect(
         snapshots=snapshots,
     )
     begin = _beginner(run, items, get_item_id)
-    return _sequence(run, caller, iter(check_items(items)), begin)
+    if not isinstance(caller, AsyncCaller):
+        return _sequence(run, caller, iter(check_items(items)), begin)
+    source = open_source(check_items(items), inline=False)
+    engine: dict[str, Any] = {"concurrency": concurrency, "order": order, "buffer": buffer}
+    return _drain(lambda: AsyncCollector(Engine(run, caller, source, begin, **engine)))
 
 
 def acollect(
@@ -275,16 +262,19 @@ def _sequence(
 
 
 def _drain(
-    collector: AsyncCollector[ItemT, ObservationT, ActionT],
+    make_collector: Callable[[], AsyncCollector[ItemT, ObservationT, ActionT]],
 ) -> Generator[Group[ItemT, ObservationT, ActionT]]:
     """Take the groups of an asynchronous run, which goes on in an event loop on another thread."""
 
     async def take() -> Group[ItemT, ObservationT, ActionT] | None:
         return await anext(collector, None)
 
-    with start_blocking_portal() as portal, portal.wrap_async_context_manager(collector):
-        while (group := portal.call(take)) is not None:
-            yield group
+    with start_blocking_portal() as portal:
+        # Made there, since the caller's thread may run an event loop of another kind.
+        collector = portal.call(make_collector)
+        with portal.wrap_async_context_manager(collector):
+            while (group := portal.call(take)) is not None:
+                yield group
 
 
 def _beginner(
