@@ -15,10 +15,10 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 @pytest.fixture(scope="session")
-def run_example() -> Callable[..., str]:
-    """Return a function that runs an example with arguments and returns what it prints."""
+def run_process() -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Return a function that runs an example with arguments until it has succeeded."""
 
-    def run(name: str, *arguments: str) -> str:
+    def run(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         result = subprocess.run(
             [sys.executable, "-W", "error", str(EXAMPLES / name), *arguments],
             capture_output=True,
@@ -28,6 +28,19 @@ def run_example() -> Callable[..., str]:
             timeout=600,
         )
         assert result.returncode == 0, result.stderr
+        return result
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def run_example(
+    run_process: Callable[..., subprocess.CompletedProcess[str]],
+) -> Callable[..., str]:
+    """Return a function that runs an example with arguments and returns what it prints."""
+
+    def run(name: str, *arguments: str) -> str:
+        result = run_process(name, *arguments)
         assert not result.stderr
         return result.stdout
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import subprocess
 from collections.abc import Callable
 
 import pytest
@@ -38,6 +40,18 @@ def test_sync_env_async_rollouts(run_example: RunExample) -> None:
     assert "met in every step: 8" in output
     assert "threads that called any one environment: 1\n" in output
     assert "environments left open: 0" in output
+
+
+def test_collect(run_process: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+    result = run_process("collect.py")
+    groups = [json.loads(line) for line in result.stdout.splitlines()]
+    assert sorted(group["item"] for group in groups) == list(range(1, 100, 5))
+    assert {len(group["rewards"]) + len(group["errors"]) for group in groups} == {8}
+    assert {reward for group in groups for reward in group["rewards"]} == {0.0, 1.0}
+    progress = result.stderr.splitlines()[-1]
+    assert "160 of 160 episodes" in progress
+    assert "160 started, 0 running" in progress
+    assert not re.search(r"\b0 retried", progress)
 
 
 def test_evaluation(run_example: RunExample) -> None:
