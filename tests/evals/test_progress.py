@@ -137,7 +137,7 @@ def test_failed_and_retried_episodes_are_counted_and_the_last_error_told() -> No
     show(plain(file), ConnectionError("gone"), None, ValueError("bad\nanswer"))
     assert "3 started, 0 running, 2 completed, 0 truncated, 1 failed, 1 retried" in file.getvalue()
     assert file.getvalue().endswith(
-        "; last error at 0:03:00, item 'a', rollout 1, attempt 0, policy: ValueError: bad answer\n"
+        "; last error, at 0:03:00: ValueError: bad answer (item 'a', rollout 1, attempt 0, policy)\n"
     )
 
 
@@ -167,7 +167,7 @@ def test_a_display_that_was_told_nothing_says_so() -> None:
 def test_no_control_codes_are_written_where_there_is_no_terminal() -> None:
     file = io.StringIO()
     show(plain(file), ValueError(f"a {ESCAPE}[31mred{ESCAPE}[0m\x07 word {ESCAPE}"))
-    assert "ValueError: a red word" in file.getvalue()
+    assert "ValueError: a red word (item" in file.getvalue()
     assert ESCAPE not in file.getvalue()
     assert file.getvalue().count("\n") == 1
 
@@ -187,7 +187,7 @@ def test_a_terminal_shows_a_bar_and_the_same_facts() -> None:
     assert lines[0] == "3 of 4 episodes, 0:03:00 gone, 0:01:00 left"
     assert lines[1].startswith("3 started, 0 running, 2 completed")
     assert lines[2] == "2 steps, 600 tokens, 3 tokens/s"
-    assert lines[3].endswith("policy: ValueError: [bold] is no markup")
+    assert lines[3].startswith("last error, at 0:01:00: ValueError: [bold] is no markup (item")
 
 
 def test_a_narrow_terminal_cuts_lines_and_does_not_wrap_them() -> None:
@@ -284,7 +284,7 @@ async def test_it_follows_a_run_over_a_dataset() -> None:
             assert len([group async for group in groups]) == 3
     assert "6 of 6 episodes" in file.getvalue()
     assert "6 started, 0 running, 4 completed, 0 truncated, 2 failed" in file.getvalue()
-    assert "ValueError: no\n" in file.getvalue()
+    assert "ValueError: no (item" in file.getvalue()
 
 
 def test_it_shows_one_run() -> None:

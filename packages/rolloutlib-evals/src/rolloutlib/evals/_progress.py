@@ -134,8 +134,8 @@ class ProgressDisplay:
         if self._failure is not None:
             event, error, moment = self._failure
             lines.append(
-                f"last error at {_duration(moment - self._began)}, item {event.item_id!r}, rollout "
-                f"{event.index}, attempt {event.attempt}, {error.phase}: {_one_line(error)}"
+                f"last error, at {_duration(moment - self._began)}: {_one_line(error)} (item "
+                f"{event.item_id!r}, rollout {event.index}, attempt {event.attempt}, {error.phase})"
             )
         return lines
 
