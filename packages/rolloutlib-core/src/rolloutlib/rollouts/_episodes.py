@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 from collections.abc import Generator
 from typing import Any, cast
 
@@ -169,4 +168,4 @@ async def _close(
         msg = f"closing {environment} took longer than {seconds} s"
         raise TimeoutError(msg) from error
     finally:
-        scope.shield, scope.deadline = False, math.inf
+        scope.shield = False  # the deadline does no harm any more

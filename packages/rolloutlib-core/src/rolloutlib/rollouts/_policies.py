@@ -51,7 +51,8 @@ class PolicyOutput(Generic[ActionT]):
 
     def __post_init__(self) -> None:
         convert_tokens(self, prefix="")
-        check_version(self.version)
+        if self.version is not None:
+            check_version(self.version)
 
 
 class EpisodeTruncated(Exception):  # noqa: N818 - not an error, but an outcome
