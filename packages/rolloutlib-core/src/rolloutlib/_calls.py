@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import inspect
 import math
+import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from numbers import Integral
 from typing import Any, TypeGuard, TypeVar, cast
@@ -46,17 +47,22 @@ async def call(
         inline: Call it on the event loop, whatever it is.
 
     Raises:
-        BaseException: What the function raises. When the caller is cancelled the call on the worker
-            thread is left to run out, and its result is dropped.
+        BaseException: What the function raises. When the caller is cancelled a call on the worker
+            thread that has begun is left to run out, and its result is dropped.
     """
     if inline or is_async(function):
         result = function(*args)
     else:
-        results, error = await anyio.to_thread.run_sync(
-            lambda: _outcome(function, *args),
-            abandon_on_cancel=True,
-            limiter=anyio.CapacityLimiter(1),
-        )
+        begun = threading.Lock()  # whoever takes it first decides: the thread, or the cancellation
+        try:
+            results, error = await anyio.to_thread.run_sync(
+                lambda: _outcome(begun, function, *args),
+                abandon_on_cancel=True,
+                limiter=anyio.CapacityLimiter(1),
+            )
+        except BaseException:
+            begun.acquire(blocking=False)
+            raise
         if error is not None:
             if isinstance(error, RuntimeError) and "event loop" in str(error):
                 error.add_note(
@@ -71,13 +77,17 @@ async def call(
 
 
 def _outcome(
-    function: Callable[[*ArgsT], T], *args: *ArgsT
+    begun: threading.Lock, function: Callable[[*ArgsT], T], *args: *ArgsT
 ) -> tuple[list[T], BaseException | None]:
     """Return a result in a list, or an error, since not all of either gets out of a thread.
+
+    Nothing is called if the lock is taken, since the caller has gone.
 
     trio refuses a coroutine as a result, and what anyio does around a call fails for an exception
     that takes no attributes, as a frozen data class does.
     """
+    if not begun.acquire(blocking=False):
+        return [], None
     try:
         return [function(*args)], None
     except BaseException as error:  # raised on the event loop

@@ -73,8 +73,9 @@ def collect(
             items ("dataset").
         buffer: No group is begun while so many finished ones wait to be taken; by default as many as
             fill `concurrency`.
-        get_item_id: Names an item; by default the dataset's own function of that name does, or else
-            the name is made from the item's contents and from the name of `make_env`.
+        get_item_id: Names an item, for its record and for whoever watches; by default the dataset's
+            own function of that name does, or else the name is made from the item's contents and from
+            the name of `make_env`.
         max_steps: After that many steps an episode is cut short.
         metadata: Goes into each group's record, a copy of it.
         seed: Fixes the seed of each group, `derive_seed(seed, position)`, and with it those of its
@@ -127,6 +128,7 @@ def collect(
         on_event=on_event,
         snapshots=snapshots,
     )
+    run.refuse_coroutines()
     begin = _beginner(run, items, get_item_id)
     if not isinstance(caller, AsyncCaller):
         return _sequence(run, caller, iter(check_items(items)), begin)
@@ -184,8 +186,9 @@ def acollect(
             the items ("dataset").
         buffer: No group is begun while so many finished ones wait to be taken; by default as many as
             fill `concurrency`.
-        get_item_id: Names an item; by default the dataset's own function of that name does, or else
-            the name is made from the item's contents and from the name of `make_env`.
+        get_item_id: Names an item, for its record and for whoever watches; by default the dataset's
+            own function of that name does, or else the name is made from the item's contents and from
+            the name of `make_env`.
         max_steps: After that many steps an episode is cut short.
         metadata: Goes into each group's record, a copy of it.
         seed: Fixes the seed of each group, `derive_seed(seed, position)`, and with it those of its

@@ -55,11 +55,14 @@ class Engine(Generic[ItemT, ObservationT, ActionT]):
         self._source = source
         self._begin = begin
         self._limiter, _ = read_concurrency(concurrency, 1)
+        if run.retries.possible and not isinstance(concurrency, anyio.CapacityLimiter):
+            self._limiter = anyio.CapacityLimiter(int(concurrency))  # see _back_off
         self._concurrency = concurrency
         self._order = order
         self._buffer = buffer or max(1, self._most_workers / run.num_rollouts)
         self._tasks: TaskGroup
         self._num_workers = 0
+        self._num_waiting = 0  # of further workers, for their next attempts
         self._reading = anyio.Lock(fast_acquire=True)
         self._exhausted = False
         self._num_begun = 0
@@ -173,8 +176,20 @@ class Engine(Generic[ItemT, ObservationT, ActionT]):
                 delay = await arun_member(self._run, self._caller, member)
             if delay is None:
                 return
-            await anyio.sleep(delay)
+            await self._back_off(delay)
             attempt += 1
+
+    async def _back_off(self, seconds: float) -> None:
+        """Wait while another worker takes this one's place, unless as many as work wait already."""
+        replaced = self._num_waiting < self._most_workers
+        if replaced:
+            self._num_waiting += 1
+            self._num_workers -= 1
+            self._add_workers(1)
+        await anyio.sleep(seconds)
+        if replaced:
+            self._num_waiting -= 1
+            self._num_workers += 1
 
     async def _finish(
         self, position: int, outcomes: Outcomes[ItemT, ObservationT, ActionT]

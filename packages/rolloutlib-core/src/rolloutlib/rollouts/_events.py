@@ -49,8 +49,9 @@ class RolloutEvent:
     """Something that happened to an episode.
 
     Attributes:
-        kind: "started"; "step", after each; "finished", completed or truncated; "failed", for good;
-            "retried", when an attempt failed and another will follow.
+        kind: "started"; "step", after each; "finished", completed or truncated; "failed", for good,
+            also of an episode that finished, when its group could not be graded; "retried", when an
+            attempt failed and another will follow.
         item_id: The name of the item.
         index: Which rollout of its group it is, from 0.
         attempt: Which attempt at it this is, from 0.
@@ -108,15 +109,14 @@ class Reporter:
         """Count an event and tell it."""
         if self._on_event is None:
             return
-        counted: str = kind
-        if kind == "step":
-            counted = "steps"
-        elif trajectory is not None:
-            counted = "completed" if trajectory.terminated else "truncated"
+        counts = {"steps" if kind == "step" else kind: 1, "tokens": tokens}
+        if trajectory is not None:
+            counts = {_outcome(trajectory): 1}
+        elif error is not None and error.phase == "grade" and error.trajectory is not None:
+            counts[_outcome(error.trajectory)] = -1  # it was counted when it finished
         self._progress = progress = dataclasses.replace(
             self._progress,
-            tokens=self._progress.tokens + tokens,
-            **{counted: getattr(self._progress, counted) + 1},
+            **{name: getattr(self._progress, name) + count for name, count in counts.items()},
         )
         event = RolloutEvent(
             kind=kind,
@@ -134,3 +134,7 @@ class Reporter:
         except Exception:
             self._on_event = None
             _logger.exception("%r failed on an event, and is not called again", on_event)
+
+
+def _outcome(trajectory: Trajectory[Any, Any]) -> str:
+    return "completed" if trajectory.terminated else "truncated"

@@ -70,7 +70,10 @@ def _graded(
 ) -> Group[ItemT, ObservationT, ActionT]:
     if is_awaitable(values):
         cast("Any", values).close()
-        msg = f"grade_group returned an awaitable for item {group.item_id!r}: use arollout_group"
+        msg = (
+            f"grade_group returned an awaitable for item {group.item_id!r}: "
+            "use arollout_group or acollect"
+        )
         raise TypeError(msg)
     scores = [Score.from_value(value) for value in values]
     if len(scores) != len(group.trajectories):
@@ -90,7 +93,6 @@ def _failed(
 ) -> Group[ItemT, ObservationT, ActionT]:
     if run.on_error == "raise":
         raise error
-    run.grade_failures.add(error, count=len(group.trajectories))
     record = RolloutError.from_exception(error, phase="grade")
     failures = [
         dataclasses.replace(
@@ -102,5 +104,16 @@ def _failed(
         )
         for trajectory in group.trajectories
     ]
+    if run.reporter is not None:
+        for failure in failures:
+            run.reporter.report(
+                "failed",
+                item_id=group.item_id,
+                index=failure.index or 0,
+                attempt=failure.attempt,
+                seed=failure.seed or 0,
+                error=failure,
+            )
+    run.grade_failures.add(error, count=len(failures))
     errors = sorted([*group.errors, *failures], key=lambda error: error.index or 0)
     return dataclasses.replace(group, trajectories=(), scores=(), errors=errors)

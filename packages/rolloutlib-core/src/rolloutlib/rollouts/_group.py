@@ -112,6 +112,7 @@ def rollout_group(
         on_event=on_event,
         snapshots=snapshots,
     )
+    run.refuse_coroutines()
     outcomes = Outcomes(run, item, item_id, run.seed)
     if not isinstance(caller, AsyncCaller):
         return _warned(run_group(run, caller, outcomes))

@@ -27,7 +27,9 @@ def derive_seed(seed: int, *path: int | str) -> int:
     """Derive a seed from another, and from where it is used.
 
     The seed of a member's environment is `derive_seed(seed, item_id, member)`, with the seed and the
-    item id of its group. The derivation is the first 31 bits of SHA-256 over the JSON of the
+    item id of its group; that of a further attempt is `derive_seed(seed, item_id, member, attempt)`.
+    The seed of a group that `collect` plays is `derive_seed(seed, position)`, with the seed of the
+    run and the position of its item. The derivation is the first 31 bits of SHA-256 over the JSON of the
     arguments, so that neighbouring arguments give unrelated seeds, on every machine.
 
     Args:

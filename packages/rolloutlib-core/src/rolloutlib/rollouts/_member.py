@@ -61,7 +61,7 @@ class Outcomes(Generic[ItemT, ObservationT, ActionT]):
             self.item_id,
             [self.trajectories[index] for index in sorted(self.trajectories)],
             errors=[self.errors[index] for index in sorted(self.errors)],
-            metadata=self.run.metadata,
+            metadata=snapshot(self.run.metadata),
             seed=self._seed,
             retried=self.retried,
         )

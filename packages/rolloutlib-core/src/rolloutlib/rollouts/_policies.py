@@ -68,7 +68,7 @@ class Policy(Protocol[PolicyObservationT, PolicyActionT]):
     """A synchronous policy: any callable from an observation to an action.
 
     A policy that declares parameters named `seed` or `step` is given, by keyword, the episode's seed
-    and the number of the step, from 0. One with an attribute `version`, an integer or text, has it
+    and the number of the step, from 0; type checkers want them to have defaults. One with an attribute `version`, an integer or text, has it
     recorded at each call, as it was when the call began.
     """
 

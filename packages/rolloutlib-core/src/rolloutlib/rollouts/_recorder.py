@@ -68,7 +68,7 @@ class Recorder(Generic[ObservationT, ActionT]):
         check_max_steps(max_steps)
         self.phase: Phase = "reset"
         self.seed = seed
-        self.ended = max_steps == 0
+        self.ended: bool = max_steps == 0
         self.on_step: Callable[[], None] | None = None
         self._environment = environment
         self._max_steps = max_steps

@@ -82,6 +82,11 @@ class RetryBudget:
         self._retry = retry or Retry(attempts=1)
         self._left = self._retry.budget
 
+    @property
+    def possible(self) -> bool:
+        """Whether anything is tried again at all."""
+        return self._retry.attempts > 1
+
     def take(self, error: BaseException, attempt: int) -> float | None:
         """Return how many seconds to wait before the next attempt, or None if there is none.
 

@@ -9,7 +9,7 @@ from typing import Any, Generic, Literal, TypeAlias, cast, get_args
 
 import gymnasium as gym
 
-from rolloutlib._calls import check_count
+from rolloutlib._calls import check_count, is_async
 from rolloutlib._values import snapshot
 from rolloutlib.envs import AsyncEnv
 from rolloutlib.rollouts._caller import Caller
@@ -36,14 +36,14 @@ AsyncGroupGrader: TypeAlias = Callable[
 
 
 class StalledError(RuntimeError):
-    """Raised by `collect` and `acollect` when nothing ends any more: so many episodes in a row failed.
+    """Raised by `collect` and `acollect` when so many episodes in a row failed that none may succeed.
 
     Its cause is the last of the failures.
     """
 
 
 class Failures:
-    """Counts episodes that failed in a row, to end a run in which nothing ends well any more.
+    """Counts episodes that failed in a row, to end a run in which nothing succeeds any more.
 
     Args:
         most: How many are too many, or None.
@@ -66,7 +66,7 @@ class Failures:
         self._count += count
         if self._most is not None and self._count >= self._most:
             msg = (
-                f"nothing ends any more: {self._count} episodes in a row failed, the last with "
+                f"nothing succeeds any more: {self._count} episodes in a row failed, the last with "
                 f"{type(cause).__qualname__}; mend the cause, or raise max_failures"
             )
             raise StalledError(msg) from cause
@@ -123,18 +123,36 @@ class Run(Generic[ItemT, ObservationT, ActionT]):
         self.caller = caller
         self.num_rollouts = num_rollouts
         self.max_steps = max_steps
-        self.metadata = snapshot(dict(metadata or {}))
-        self.seed = secrets.randbits(SEED_BITS) if seed is None else int(seed)
+        self.metadata: dict[str, Any] = snapshot(dict(metadata or {}))
+        self.seed: int = secrets.randbits(SEED_BITS) if seed is None else int(seed)
         self.options = options
         self.on_error = on_error
         self.timeouts = timeouts
-        self.grade_group = grade_group
+        self.grade_group: Callable[..., Any] | None = grade_group
         self.snapshots = snapshots
         self.inline = inline
-        self.retries = RetryBudget(retry)
-        self.reporter = None if on_event is None else Reporter(on_event)
-        self.failures = Failures(max_failures)
-        self.grade_failures = Failures(max_failures)
+        self.retries: RetryBudget = RetryBudget(retry)
+        self.reporter: Reporter | None = None if on_event is None else Reporter(on_event)
+        self.failures: Failures = Failures(max_failures)
+        self.grade_failures: Failures = Failures(max_failures)
+
+    def refuse_coroutines(self) -> None:
+        """Refuse what a synchronous run cannot await.
+
+        Raises:
+            TypeError: One of the run's functions is a coroutine function.
+        """
+        functions = {
+            "make_env": self.make_env,
+            "policy": self.caller.policy,
+            "grade_group": self.grade_group,
+        }
+        for name, function in functions.items():
+            if function is not None and is_async(function):
+                msg = (
+                    f"{name} is a coroutine function, {function!r}: use arollout_group or acollect"
+                )
+                raise TypeError(msg)
 
     @property
     def close_seconds(self) -> float | None:

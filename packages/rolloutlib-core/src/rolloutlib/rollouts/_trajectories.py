@@ -193,7 +193,7 @@ class TrajectoryGroup(Generic[ItemT, ObservationT, ActionT]):
 
     Attributes:
         item: The item of the dataset.
-        item_id: Its name, unique in the dataset.
+        item_id: Its name; one that was made from the item's contents is shared by equal items.
         trajectories: The episodes that ended.
         scores: One score a trajectory; by default each trajectory's own.
         errors: The episodes that failed.
