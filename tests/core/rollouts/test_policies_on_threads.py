@@ -10,8 +10,9 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from core.rollouts.scripted import AsyncScriptedEnv
-from rolloutlib import arollout
+from core.rollouts.scripted import AsyncScriptedEnv, Log, ScriptedEnv
+from rolloutlib import TrajectoryGroup, arollout, collect
+from rolloutlib.rollouts import Timeouts
 
 pytestmark = pytest.mark.anyio
 
@@ -46,3 +47,30 @@ async def test_a_policy_whose_thread_has_not_begun_when_the_rollout_is_cancelled
     may_begin.set()
     assert over.wait(60)
     assert called == []
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])
+def test_an_interrupt_that_a_policy_raises_comes_out_of_collect_with_what_was_finished(
+    kind: type[BaseException],
+) -> None:
+    interrupt = kind("stop")
+    log = Log()
+
+    def policy(observation: str) -> str:
+        if observation == "o1" and log.opened == 3:
+            raise interrupt
+        return "a"
+
+    def make_env(item: int) -> ScriptedEnv:
+        return ScriptedEnv(log=log)
+
+    taken: list[Any] = []
+    # One episode at a time, on a thread because of the timeouts.
+    groups = collect([1, 2, 3, 4], make_env, policy, timeouts=Timeouts(episode=3600))
+    with pytest.raises(kind) as caught:
+        taken.extend(groups)
+    assert caught.value is interrupt
+    ended = [*taken, *TrajectoryGroup.all_from_exception(interrupt)]
+    assert [group.item for group in ended] == [1, 2, 3]
+    assert [group.num_failed for group in ended] == [0, 0, 1]
+    assert log.opened == log.closed == 3

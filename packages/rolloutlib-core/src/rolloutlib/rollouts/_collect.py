@@ -269,15 +269,20 @@ def _drain(
 ) -> Generator[Group[ItemT, ObservationT, ActionT]]:
     """Take the groups of an asynchronous run, which goes on in an event loop on another thread."""
 
-    async def take() -> Group[ItemT, ObservationT, ActionT] | None:
-        return await anext(collector, None)
+    async def take() -> Group[ItemT, ObservationT, ActionT] | BaseException | None:
+        try:
+            return await anext(collector, None)
+        except (KeyboardInterrupt, SystemExit) as error:  # raised there, it would end the portal
+            return error
 
     with start_blocking_portal() as portal:
         # Made there, since the caller's thread may run an event loop of another kind.
         collector = portal.call(make_collector)
         with portal.wrap_async_context_manager(collector):
-            while (group := portal.call(take)) is not None:
-                yield group
+            while (taken := portal.call(take)) is not None:
+                if isinstance(taken, BaseException):
+                    raise taken
+                yield taken
 
 
 def _beginner(
