@@ -135,8 +135,15 @@ class _Background:
             await self._engine.close()
             return
         self._scope.cancel()
-        with anyio.CancelScope(shield=True):
-            await self._ended.wait()
+        cancelled: BaseException | None = None
+        while not self._ended.is_set():
+            try:
+                with anyio.CancelScope(shield=True):
+                    await self._ended.wait()
+            except anyio.get_cancelled_exc_class() as error:  # by asyncio, which knows no shields
+                cancelled = error
+        if cancelled is not None:
+            raise cancelled
 
     def abandon(self) -> bool:
         """Cancel the engine, from any thread; tell whether it was still at work."""
