@@ -140,7 +140,7 @@ class Member(Generic[ItemT, ObservationT, ActionT]):
                 of the episode but an interrupt. A `StalledError` if too many failed.
         """
         outcomes = self._outcomes
-        if self.index in outcomes.trajectories:  # interrupted after its end
+        if not isinstance(exception, Exception):  # an interrupt, which is no failure of the episode
             raise exception
         recorder = self._recorder
         delay = outcomes.run.retries.take(exception, self.attempt)
@@ -159,7 +159,7 @@ class Member(Generic[ItemT, ObservationT, ActionT]):
         if self._reporter:
             self._report("failed" if delay is None else "retried", error=error)
         if delay is None:
-            if outcomes.run.on_error == "raise" or not isinstance(exception, Exception):
+            if outcomes.run.on_error == "raise":
                 raise exception
             outcomes.run.failures.add(exception)
         return delay
