@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterable
-from typing import Generic
+from typing import Any, Generic
 
 import gymnasium as gym
 
@@ -14,7 +14,12 @@ from rolloutlib.rollouts._batch_policies import Answer
 from rolloutlib.rollouts._batching import BatchedPolicy
 from rolloutlib.rollouts._episodes import fail_member, finish_member, make_sync_env
 from rolloutlib.rollouts._member import Member, Outcomes
-from rolloutlib.rollouts._policies import ActionT, EpisodeTruncated, ObservationT
+from rolloutlib.rollouts._policies import (
+    ActionT,
+    EpisodeTruncated,
+    ObservationT,
+    PolicyOutput,
+)
 from rolloutlib.rollouts._run import Run
 from rolloutlib.rollouts._trajectories import ItemT, Trajectory
 
@@ -63,9 +68,9 @@ class _Round(Generic[ItemT, ObservationT, ActionT]):
             while self._playing:
                 self._step()
         except BaseException:
-            for episode in self._playing.values():
-                with contextlib.suppress(Exception):  # what comes out is the first failure
-                    episode.environment.close()
+            with contextlib.ExitStack() as stack:  # which closes all, even if one is interrupted
+                for episode in self._playing.values():
+                    stack.callback(_close_quietly, episode.environment)
             raise
 
     def _begin(self, member: Member[ItemT, ObservationT, ActionT]) -> None:
@@ -92,18 +97,18 @@ class _Round(Generic[ItemT, ObservationT, ActionT]):
         except Exception as error:  # whatever a policy raises
             answers = [error] * len(episodes)
         for episode, answer in zip(episodes, answers, strict=True):
-            try:
-                episode.act(answer)
-                trajectory = episode.recorder.trajectory() if episode.recorder.ended else None
-            except EpisodeTruncated as reason:
-                trajectory = episode.recorder.truncate(reason)
-            except BaseException as error:
-                del self._playing[episode.member.index]
-                self._fail(episode.member, episode.environment, error)
+            # Not raised, since its traceback would grow with each episode that it is the answer for.
+            failure = answer if isinstance(answer, Exception) else episode.act(answer)
+            member, environment, recorder = episode.member, episode.environment, episode.recorder
+            if failure is None and not recorder.ended:
                 continue
-            if trajectory is not None:
-                del self._playing[episode.member.index]
-                self._finish(episode.member, episode.environment, trajectory)
+            del self._playing[member.index]
+            if failure is None:
+                self._finish(member, environment, recorder.trajectory())
+            elif isinstance(failure, EpisodeTruncated):
+                self._finish(member, environment, recorder.truncate(failure))
+            else:
+                self._fail(member, environment, failure)
 
     def _finish(
         self,
@@ -143,9 +148,15 @@ class _Episode(Generic[ItemT, ObservationT, ActionT]):
             environment.reset(seed=recorder.seed, options=options)
         )
 
-    def act(self, answer: Answer[ActionT]) -> None:
-        """Do what the policy chose, or raise what it has instead."""
-        if isinstance(answer, Exception):
-            raise answer
-        action = self._record(answer)
-        self.observation = self._record(self.environment.step(action))
+    def act(self, answer: ActionT | PolicyOutput[ActionT]) -> BaseException | None:
+        """Do what the policy chose, and return what was raised instead of another observation."""
+        try:
+            self.observation = self._record(self.environment.step(self._record(answer)))
+        except BaseException as error:
+            return error
+        return None
+
+
+def _close_quietly(environment: gym.Env[Any, Any]) -> None:
+    with contextlib.suppress(Exception):  # what comes out is the first failure
+        environment.close()
