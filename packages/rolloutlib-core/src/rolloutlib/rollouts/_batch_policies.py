@@ -18,6 +18,7 @@ from rolloutlib.rollouts._policies import (
     PolicyObservationT,
     PolicyOutput,
     accepted,
+    version_of,
 )
 
 Answer: TypeAlias = ActionT | PolicyOutput[ActionT] | Exception
@@ -84,7 +85,7 @@ class BatchFunction(Generic[ObservationT, ActionT]):
 
     @property
     def version(self) -> int | str | None:
-        return getattr(self.batch, "version", None)
+        return version_of(self.batch)
 
     def prepare(
         self, seeds: Sequence[int | None], steps: Sequence[int | None]

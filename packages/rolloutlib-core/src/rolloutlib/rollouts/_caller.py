@@ -6,7 +6,14 @@ from collections.abc import Callable
 from typing import Any, Generic, cast
 
 from rolloutlib._calls import call, is_async
-from rolloutlib.rollouts._policies import ActionT, AsyncPolicy, ObservationT, Policy, accepted
+from rolloutlib.rollouts._policies import (
+    ActionT,
+    AsyncPolicy,
+    ObservationT,
+    Policy,
+    accepted,
+    version_of,
+)
 from rolloutlib.rollouts._recorder import Recorder
 
 
@@ -38,7 +45,7 @@ class Caller(Generic[ObservationT, ActionT]):
 
         def bound(observation: ObservationT) -> Any:
             if self._has_version:
-                recorder.stamp(policy.version)
+                recorder.stamp(version_of(policy))
             keywords: dict[str, Any] = {}
             if "seed" in self._takes:
                 keywords["seed"] = recorder.seed

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Integral
 from typing import Any, Generic, Protocol, TypeVar, cast
 
 from rolloutlib.rollouts._arrays import Logprobs, TokenIds
@@ -37,7 +39,7 @@ class PolicyOutput(Generic[ActionT]):
 
     Raises:
         TypeError: Ids are not integers, log probabilities are not numbers, or the version is neither
-            a number nor text.
+            an integer nor text.
         ValueError: There is not one log probability a token, or one of them is NaN.
     """
 
@@ -52,7 +54,7 @@ class PolicyOutput(Generic[ActionT]):
     def __post_init__(self) -> None:
         convert_tokens(self, prefix="")
         if self.version is not None:
-            check_version(self.version)
+            object.__setattr__(self, "version", to_version(self.version))
 
 
 class EpisodeTruncated(Exception):  # noqa: N818 - not an error, but an outcome
@@ -68,8 +70,9 @@ class Policy(Protocol[PolicyObservationT, PolicyActionT]):
     """A synchronous policy: any callable from an observation to an action.
 
     A policy that declares parameters named `seed` or `step` is given, by keyword, the episode's seed
-    and the number of the step, from 0; type checkers want them to have defaults. One with an attribute `version`, an integer or text, has it
-    recorded at each call, as it was when the call began.
+    and the number of the step, from 0; type checkers want them to have defaults. One with an
+    attribute `version`, an integer or text, has it recorded at each call, as it was when the call
+    began.
     """
 
     def __call__(
@@ -115,10 +118,12 @@ class AsyncPolicy(Protocol[PolicyObservationT, PolicyActionT]):
 def accepted(function: Callable[..., object], names: Iterable[str]) -> frozenset[str]:
     """Return those of the names that a function declares as parameters, its first one aside.
 
-    Not what `functools.partial` has bound, and not what `**kwargs` would swallow.
+    Not what `functools.partial` has bound, and not what `**kwargs` would swallow. A function that a
+    decorator wraps in another is looked through, as far as the other lets its parameters through.
     """
     code = getattr(function, "__code__", None)
-    if code is not None and code.co_argcount + code.co_kwonlyargcount == 1:
+    is_wrapped = hasattr(function, "__wrapped__")
+    if code is not None and code.co_argcount + code.co_kwonlyargcount == 1 and not is_wrapped:
         return frozenset()  # most policies: nothing but the observation
     bound: Mapping[str, object] = {}
     first = 0
@@ -137,18 +142,35 @@ def accepted(function: Callable[..., object], names: Iterable[str]) -> frozenset
         if parameter.kind is inspect.Parameter.KEYWORD_ONLY
         or (position > first and parameter.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD)
     }
+    if is_wrapped:
+        with contextlib.suppress(TypeError, ValueError):  # a wrapper written in C lets all through
+            outer = inspect.signature(function, follow_wrapped=False).parameters.values()
+            if not any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in outer):
+                declared.intersection_update(parameter.name for parameter in outer)
     return frozenset(declared.intersection(names) - bound.keys())
 
 
-def check_version(version: object) -> None:
-    """Refuse what is no version of a policy.
+def version_of(policy: object) -> int | str | None:
+    """Return a policy's attribute `version`, or None if what goes by that name is no version."""
+    version = getattr(policy, "version", None)
+    try:
+        return None if version is None else to_version(version)
+    except TypeError:  # a method, say, or the version of something else
+        return None
+
+
+def to_version(value: object) -> int | str:
+    """Return the version of a policy as a Python integer or text.
 
     Raises:
-        TypeError: It is neither an integer, nor text, nor None.
+        TypeError: It is neither an integer nor text.
     """
-    if version is not None and (not isinstance(version, (int, str)) or isinstance(version, bool)):
-        msg = f"a policy's version must be an integer, text or None, got {version!r}"
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        msg = f"a policy's version must be an integer or text, got {value!r}"
         raise TypeError(msg)
+    return int(value)
 
 
 def convert_tokens(record: Any, *, prefix: str) -> None:

@@ -15,7 +15,6 @@ from rolloutlib.rollouts._policies import (
     EpisodeTruncated,
     ObservationT,
     PolicyOutput,
-    check_version,
 )
 from rolloutlib.rollouts._steps import StepColumns, read_score
 from rolloutlib.rollouts._trajectories import Phase, Trajectory
@@ -94,7 +93,6 @@ class Recorder(Generic[ObservationT, ActionT]):
 
     def stamp(self, version: int | str | None) -> None:
         """Take the version of the policy that is about to be called."""
-        check_version(version)
         self._version = version
 
     def start(self) -> Callable[[Any], Any]:

@@ -12,8 +12,8 @@ from rolloutlib.rollouts._arrays import Logprobs, TokenIds, compact
 from rolloutlib.rollouts._policies import (
     ActionT,
     ObservationT,
-    check_version,
     convert_tokens,
+    to_version,
 )
 from rolloutlib.scores import Score
 
@@ -61,7 +61,8 @@ class Step(Generic[ObservationT, ActionT]):
         object.__setattr__(self, "terminated", to_bool(self.terminated, "terminated"))
         object.__setattr__(self, "truncated", to_bool(self.truncated, "truncated"))
         convert_tokens(self, prefix="policy_")
-        check_version(self.policy_version)
+        if self.policy_version is not None:
+            object.__setattr__(self, "policy_version", to_version(self.policy_version))
 
     def __eq__(self, other: object) -> bool:
         return same_fields(self, other)
