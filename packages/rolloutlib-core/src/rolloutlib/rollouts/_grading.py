@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Iterable
+from collections.abc import Coroutine, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any, cast
 
 import anyio
@@ -66,16 +67,9 @@ async def agrade(
 def _graded(
     run: Run[ItemT, ObservationT, ActionT],
     group: Group[ItemT, ObservationT, ActionT],
-    values: Iterable[Any],
+    values: object,
 ) -> Group[ItemT, ObservationT, ActionT]:
-    if is_awaitable(values):
-        cast("Any", values).close()
-        msg = (
-            f"grade_group returned an awaitable for item {group.item_id!r}: "
-            "use arollout_group or acollect"
-        )
-        raise TypeError(msg)
-    scores = [Score.from_value(value) for value in values]
+    scores = _read_scores(values, f"grade_group, item {group.item_id!r}")
     if len(scores) != len(group.trajectories):
         msg = (
             f"grade_group must return one score a trajectory: it gave {len(scores)} "
@@ -84,6 +78,26 @@ def _graded(
         raise ValueError(msg)
     run.grade_failures.reset()
     return dataclasses.replace(group, scores=scores)
+
+
+def _read_scores(values: object, place: str) -> list[Score]:
+    if is_awaitable(values):
+        if isinstance(values, Coroutine):
+            values.close()
+        msg = f"{place}: it returned an awaitable: use arollout_group or acollect"
+        raise TypeError(msg)
+    # Neither the keys of a mapping nor the elements of a set are in the order of the trajectories.
+    if isinstance(values, (str, bytes, Mapping, AbstractSet)) or not isinstance(values, Iterable):
+        msg = f"{place}: it must return one score a trajectory, in their order, got {values!r}"
+        raise TypeError(msg)
+    scores: list[Score] = []
+    for value in cast("Iterable[Any]", values):
+        try:
+            scores.append(Score.from_value(value))
+        except (TypeError, ValueError) as error:
+            msg = f"{place}, trajectory {len(scores)}: {error}"
+            raise type(error)(msg) from error
+    return scores
 
 
 def _failed(
