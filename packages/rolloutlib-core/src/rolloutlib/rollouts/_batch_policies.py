@@ -15,7 +15,6 @@ from rolloutlib.rollouts._policies import (
     ActionT,
     ObservationT,
     PolicyActionT,
-    PolicyObservationT,
     PolicyOutput,
     accepted,
     version_of,
@@ -25,7 +24,7 @@ Answer: TypeAlias = ActionT | PolicyOutput[ActionT] | Exception
 """What a batch function says for one observation."""
 
 
-class BatchPolicy(Protocol[PolicyObservationT, PolicyActionT]):
+class BatchPolicy(Protocol[ObservationT, PolicyActionT]):
     """A synchronous batch function: any callable from some observations to as many actions.
 
     One that declares parameters named `seeds` or `steps` is given, by keyword, lists of the
@@ -35,12 +34,12 @@ class BatchPolicy(Protocol[PolicyObservationT, PolicyActionT]):
     """
 
     def __call__(
-        self, observations: Sequence[PolicyObservationT], /
+        self, observations: list[ObservationT], /
     ) -> Sequence[PolicyActionT | PolicyOutput[PolicyActionT] | Exception]:
         """Choose an action for each observation.
 
         Args:
-            observations: What the environments show, at least one.
+            observations: What the environments show, a list of its own of at least one.
 
         Returns:
             As many entries, in the same order: an action, alone or in a `PolicyOutput`, or an
@@ -49,14 +48,14 @@ class BatchPolicy(Protocol[PolicyObservationT, PolicyActionT]):
         ...
 
 
-class AsyncBatchPolicy(Protocol[PolicyObservationT, PolicyActionT]):
+class AsyncBatchPolicy(Protocol[ObservationT, PolicyActionT]):
     """A batch function that may return its entries, or an awaitable of them.
 
     `seeds`, `steps` and `version` are as for `BatchPolicy`.
     """
 
     def __call__(
-        self, observations: Sequence[PolicyObservationT], /
+        self, observations: list[ObservationT], /
     ) -> (
         Sequence[PolicyActionT | PolicyOutput[PolicyActionT] | Exception]
         | Awaitable[Sequence[PolicyActionT | PolicyOutput[PolicyActionT] | Exception]]
@@ -64,7 +63,7 @@ class AsyncBatchPolicy(Protocol[PolicyObservationT, PolicyActionT]):
         """Choose an action for each observation.
 
         Args:
-            observations: What the environments show, at least one.
+            observations: What the environments show, a list of its own of at least one.
 
         Returns:
             As many entries, in the same order, at once or when awaited: an action, alone or in a
@@ -93,7 +92,8 @@ class BatchFunction(Generic[ObservationT, ActionT]):
         """Return the version that a batch is begun with, and what to call with its observations."""
         offered = {"seeds": seeds, "steps": steps}
         taken = {name: list(offered[name]) for name in self._names}
-        return self.version, functools.partial(self.batch, **taken) if taken else self.batch
+        function = functools.partial(self.batch, **taken) if taken else self.batch
+        return self.version, cast("AsyncBatchPolicy[ObservationT, ActionT]", function)
 
     def read(self, result: object, count: int, version: int | str | None) -> list[Answer[ActionT]]:
         """Return what the function returned, entry by entry, and each with the version.
