@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import threading
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Iterator, Sequence
 from typing import Any
 
 import anyio
@@ -105,6 +105,14 @@ async def test_scores_may_have_any_form_that_a_score_has(scores: Any) -> None:
     assert group.rewards == (0.0, 1.0, 2.0)
 
 
+async def test_scores_may_be_generated() -> None:
+    def generate(group: Group) -> Iterator[float]:
+        yield from rank(group)
+
+    for group in await in_every_way(generate):
+        assert group.rewards == (0.0, 1.0, 2.0)
+
+
 async def test_scores_keep_their_parts() -> None:
     def grade(group: Group) -> list[Score]:
         return [Score(0.5, {"style": 1.0}, feedback="fine")] * 3
@@ -148,9 +156,13 @@ def one_short(group: Group) -> list[float]:
         (one_short, ValueError, "must return one score a trajectory: it gave 1 for the 2"),
         (lambda group: [1.0] * 9, ValueError, "must return one score a trajectory: it gave 9"),
         (lambda group: [], ValueError, "it gave 0 for the 2"),
-        (lambda group: [math.nan] * 2, ValueError, "nan"),
-        (lambda group: ["good"] * 2, TypeError, "good"),
-        (lambda group: None, TypeError, "None"),
+        (lambda group: [1.0, math.nan], ValueError, "trajectory 1: score must be finite, got nan"),
+        (lambda group: ["good"] * 2, TypeError, "trajectory 0: score must be a real number"),
+        (lambda group: None, TypeError, "in their order, got None"),
+        (lambda group: 0.5, TypeError, "in their order, got 0.5"),
+        (lambda group: "12", TypeError, "in their order, got '12'"),
+        (lambda group: {0: 0.5, 1: 0.7}, TypeError, "in their order, got {0: 0.5, 1: 0.7}"),
+        (lambda group: {0.5, 0.7}, TypeError, "in their order, got {0."),
     ],
 )
 async def test_grading_that_fails_fails_the_episodes_whose_records_stay(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Coroutine, Iterable, Mapping
-from collections.abc import Set as AbstractSet
 from typing import Any, cast
 
 import anyio
@@ -86,8 +85,10 @@ def _read_scores(values: object, place: str) -> list[Score]:
             values.close()
         msg = f"{place}: it returned an awaitable: use arollout_group or acollect"
         raise TypeError(msg)
-    # Neither the keys of a mapping nor the elements of a set are in the order of the trajectories.
-    if isinstance(values, (str, bytes, Mapping, AbstractSet)) or not isinstance(values, Iterable):
+    # The keys of a mapping are no scores, and the elements of a set are in no order.
+    if isinstance(values, (str, bytes, Mapping, set, frozenset)) or not isinstance(
+        values, Iterable
+    ):
         msg = f"{place}: it must return one score a trajectory, in their order, got {values!r}"
         raise TypeError(msg)
     scores: list[Score] = []
