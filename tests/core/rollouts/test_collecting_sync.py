@@ -303,3 +303,15 @@ def test_groups_are_taken_as_slowly_as_the_caller_likes() -> None:
         time.sleep(0.05)
     assert settled <= 5 + 3 + 1
     groups.close()
+
+
+@EACH_WAY
+def test_an_interrupt_before_an_episode_has_ended_carries_no_empty_group(
+    arguments: dict[str, Any],
+) -> None:
+    def interrupt(observation: str) -> str:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        list(collect(range(3), make_env, interrupt, **arguments))
+    assert TrajectoryGroup.all_from_exception(caught.value) == ()

@@ -104,9 +104,9 @@ class SyncFromAsync(ForwardsAttributes, gym.Env[ObsT, ActT]):
 
     The environment lives on an event loop of its own, on a thread of its own, for its whole life; the
     tasks that it starts there go on between calls. It works in a thread that runs an event loop
-    itself, such as a notebook's: that loop waits for each call. An interrupt (Ctrl-C) cancels the running call and comes out within a few seconds, whatever
-    the environment does; a second one comes out at once. A call that does not react to it is left to
-    run out; then the environment is closed.
+    itself, such as a notebook's: that loop waits for each call. An interrupt (Ctrl-C) cancels the
+    running call and comes out within a few seconds, whatever the environment does; a second one comes
+    out at once. A call that does not react to it is left to run out; then the environment is closed.
 
     Args:
         env: The environment to adapt.

@@ -110,7 +110,8 @@ class TokenIds(NumberArray[int]):
         if _is_array(values):
             ids = np.asarray(cast("Any", values))
             if ids.ndim != 1 or (ids.dtype.kind not in "iu" and ids.size):
-                msg = f"{name} must be integers in one dimension, got {ids.dtype} of shape {ids.shape}"
+                form = f"{ids.dtype} of shape {ids.shape}"
+                msg = f"{name} must be integers in one dimension, got {form}"
                 raise TypeError(msg)
             return cls.view(ids.copy() if ids.dtype in _STORED else ids.astype(np.int64))
         items = values if isinstance(values, (list, tuple)) else list(values)

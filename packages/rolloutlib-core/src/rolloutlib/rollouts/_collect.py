@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from typing import Any, get_args
 
 import anyio
@@ -10,7 +10,6 @@ import gymnasium as gym
 from anyio.from_thread import start_blocking_portal
 
 from rolloutlib._calls import check_count
-from rolloutlib._exceptions import attach
 from rolloutlib.rollouts._batching import BatchedPolicy
 from rolloutlib.rollouts._caller import AsyncCaller, Caller
 from rolloutlib.rollouts._collector import AsyncCollector
@@ -28,8 +27,8 @@ from rolloutlib.rollouts._run import (
     OnError,
     Run,
 )
-from rolloutlib.rollouts._sequence import run_group
-from rolloutlib.rollouts._sources import Items, check_items, close, open_source
+from rolloutlib.rollouts._sequence import run_groups
+from rolloutlib.rollouts._sources import Items, check_items, open_source
 from rolloutlib.rollouts._timeouts import Timeouts
 from rolloutlib.rollouts._trajectories import ItemT, TrajectoryGroup
 
@@ -131,7 +130,7 @@ def collect(
     run.refuse_coroutines()
     begin = _beginner(run, items, get_item_id)
     if not isinstance(caller, AsyncCaller):
-        return _sequence(run, caller, iter(check_items(items)), begin)
+        return run_groups(run, caller, iter(check_items(items)), begin)
     source = open_source(check_items(items), inline=False)
     engine: dict[str, Any] = {"concurrency": concurrency, "order": order, "buffer": buffer}
     return _drain(lambda: AsyncCollector(Engine(run, caller, source, begin, **engine)))
@@ -244,24 +243,6 @@ def acollect(
         buffer=buffer,
     )
     return AsyncCollector(engine)
-
-
-def _sequence(
-    run: Run[ItemT, ObservationT, ActionT],
-    caller: Caller[ObservationT, ActionT],
-    items: Iterator[ItemT],
-    begin: Callable[[ItemT, int], Outcomes[ItemT, ObservationT, ActionT]],
-) -> Generator[Group[ItemT, ObservationT, ActionT]]:
-    """Play group after group in the caller's thread."""
-    try:
-        for position, item in enumerate(items):
-            yield run_group(run, caller, begin(item, position))
-    except BaseException as error:
-        partial = TrajectoryGroup.from_exception(error)
-        attach(error, groups=() if partial is None else (partial,))
-        raise
-    finally:
-        close(items)
 
 
 def _drain(

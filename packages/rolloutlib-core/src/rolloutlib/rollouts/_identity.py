@@ -29,8 +29,8 @@ def derive_seed(seed: int, *path: int | str) -> int:
     The seed of a member's environment is `derive_seed(seed, item_id, member)`, with the seed and the
     item id of its group; that of a further attempt is `derive_seed(seed, item_id, member, attempt)`.
     The seed of a group that `collect` plays is `derive_seed(seed, position)`, with the seed of the
-    run and the position of its item. The derivation is the first 31 bits of SHA-256 over the JSON of the
-    arguments, so that neighbouring arguments give unrelated seeds, on every machine.
+    run and the position of its item. The derivation is the first 31 bits of SHA-256 over the JSON of
+    the arguments, so that neighbouring arguments give unrelated seeds, on every machine.
 
     Args:
         seed: The seed of the run.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Generator, Iterator
 
 from rolloutlib._exceptions import attach
 from rolloutlib.rollouts._batching import BatchedPolicy
@@ -13,7 +14,8 @@ from rolloutlib.rollouts._lockstep import run_members
 from rolloutlib.rollouts._member import Outcomes
 from rolloutlib.rollouts._policies import ActionT, ObservationT
 from rolloutlib.rollouts._run import Group, Run
-from rolloutlib.rollouts._trajectories import ItemT
+from rolloutlib.rollouts._sources import close
+from rolloutlib.rollouts._trajectories import ItemT, TrajectoryGroup
 
 
 def run_group(
@@ -42,3 +44,26 @@ def run_group(
     except BaseException as error:
         attach(error, group=outcomes.group())
         raise
+
+
+def run_groups(
+    run: Run[ItemT, ObservationT, ActionT],
+    caller: Caller[ObservationT, ActionT],
+    items: Iterator[ItemT],
+    begin: Callable[[ItemT, int], Outcomes[ItemT, ObservationT, ActionT]],
+) -> Generator[Group[ItemT, ObservationT, ActionT]]:
+    """Play the groups of all items, one when each is asked for; a generator of items is closed.
+
+    Raises:
+        BaseException: As `run_group`, or what reading an item raises;
+            `TrajectoryGroup.all_from_exception` gives the group that was not finished, unless it is empty.
+    """
+    try:
+        for position, item in enumerate(items):
+            yield run_group(run, caller, begin(item, position))
+    except BaseException as error:
+        partial = TrajectoryGroup.from_exception(error)
+        attach(error, groups=(partial,) if partial and partial.num_requested else ())
+        raise
+    finally:
+        close(items)
