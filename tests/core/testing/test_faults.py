@@ -119,5 +119,7 @@ def test_bad_arguments_are_refused() -> None:
     kinds: Any = ["boredom"]
     with pytest.raises(ValueError, match=r"kinds must be some of .*, got 'boredom'"):
         check_faults("item", make_env, policy, kinds=kinds)
+    with pytest.raises(ValueError, match=r"backends must be some of .*, got 'curio'"):
+        check_faults("item", make_env, policy, backends=["curio"])
     with pytest.raises(ValueError, match="num_rollouts must be at least 1"):
         check_faults("item", make_env, policy, num_rollouts=0)

@@ -10,6 +10,8 @@ from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import get_args
 
+import anyio
+
 from rolloutlib._calls import check_count
 from rolloutlib.rollouts import AsyncPolicy, BatchedPolicy, RolloutEvent
 from rolloutlib.rollouts._policies import ActionT, ObservationT
@@ -108,6 +110,10 @@ def check_faults(
     for kind in kinds:
         if kind not in KINDS:
             msg = f"kinds must be some of {KINDS}, got {kind!r}"
+            raise ValueError(msg)
+    for backend in backends or ():
+        if backend not in anyio.get_all_backends():
+            msg = f"backends must be some of {anyio.get_all_backends()}, got {backend!r}"
             raise ValueError(msg)
     if backends is None:
         trio = importlib.util.find_spec("trio")

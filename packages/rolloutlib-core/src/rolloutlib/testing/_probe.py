@@ -97,11 +97,10 @@ class Probe:
         """Return the episode that has the seed."""
         return None if seed is None else self._episodes.get(seed)
 
-    def enter_thread(self) -> None:
-        """Take note of the present thread, and of its event loop if it runs one."""
+    def enter_loop(self) -> None:
+        """Take note of the present event loop."""
         self.home = threading.get_ident()
-        with contextlib.suppress(RuntimeError):
-            self._call_soon = find_call_soon()
+        self._call_soon = find_call_soon()
 
     def leave(self) -> None:
         """Take note that the run is over, and release what is blocked."""

@@ -73,14 +73,12 @@ def play(
     def work() -> None:
         try:
             if way.backend is None:
-                probe.enter_thread()
                 way.play(request, run.outcome)
                 probe.leave()
                 for environment in probe.lost:
                     environment.close()
             else:
-                options = probe.clock.options(way.backend)
-                anyio.run(_run, way, run, turns, backend=way.backend, backend_options=options)
+                probe.clock.run(lambda: _run(way, run, turns), way.backend)
         except BaseException as error:  # reported by whoever wanted the run
             run.failure = error
 
@@ -96,7 +94,7 @@ def play(
 
 async def _run(way: Way, run: Run, turns: bool) -> None:
     probe = run.request.probe
-    probe.enter_thread()
+    probe.enter_loop()
     async with anyio.create_task_group() as tasks:
         if turns:
             tasks.start_soon(_count_turns, probe)
