@@ -11,7 +11,14 @@ from typing import Any
 import pytest
 
 from core.rollouts.scripted import Log, ScriptedEnv, policy
-from rolloutlib import PolicyOutput, TrajectoryGroup, collect, rollout_group
+from rolloutlib import (
+    PolicyOutput,
+    TrajectoryGroup,
+    acollect,
+    arollout_group,
+    collect,
+    rollout_group,
+)
 from rolloutlib.rollouts import BatchedPolicy, StalledError, Timeouts
 
 pytestmark = pytest.mark.usefixtures("threads_end")
@@ -270,12 +277,50 @@ def test_a_batched_policy_plays_each_group_in_lock_step() -> None:
 @pytest.mark.parametrize("arguments", [{"concurrency": 2}, {"timeouts": Timeouts(step=1)}])
 def test_a_batched_policy_has_neither_concurrency_nor_timeouts(arguments: dict[str, Any]) -> None:
     batched = BatchedPolicy[str, str](list)
-    with pytest.raises(ValueError, match="lock step"):
+    with pytest.raises(TypeError, match="lock step"):
         collect(range(3), make_env, batched, **arguments)
     arguments.pop("concurrency", None)
     if arguments:
-        with pytest.raises(ValueError, match="lock step"):
+        with pytest.raises(TypeError, match="lock step"):
             rollout_group(1, make_env, batched, **arguments)
+
+
+@pytest.mark.anyio
+async def test_asynchronous_code_is_told_of_the_batched_policy_that_suits_it() -> None:
+    batched = BatchedPolicy[str, str](list)
+    with pytest.raises(TypeError, match="AsyncBatchedPolicy"):
+        acollect(range(3), make_env, batched)
+    with pytest.raises(TypeError, match="AsyncBatchedPolicy"):
+        await arollout_group(1, make_env, batched)
+
+
+def test_an_interrupt_raised_on_the_other_thread_comes_out_of_a_group_with_timeouts() -> None:
+    def interrupting(observation: str) -> str:
+        raise KeyboardInterrupt
+
+    log = Log()
+    with pytest.raises(KeyboardInterrupt) as caught:
+        rollout_group(1, lambda _: ScriptedEnv(log=log), interrupting, timeouts=Timeouts())
+    assert TrajectoryGroup.from_exception(caught.value) is not None
+    assert log.opened == log.closed == 1
+
+
+def test_members_get_the_item_as_it_was_when_their_group_began() -> None:
+    seen: list[Any] = []
+
+    def reused_items() -> Any:
+        item = {"number": 0}
+        for number in range(2):
+            item["number"] = number
+            yield item
+
+    def make(item: dict[str, int]) -> ScriptedEnv:
+        seen.append(item)
+        return ScriptedEnv(1)
+
+    groups = collect(reused_items(), make, policy, num_rollouts=2, concurrency=4)
+    assert len(list(groups)) == 2
+    assert sorted(item["number"] for item in seen) == [0, 0, 1, 1]
 
 
 @pytest.mark.anyio

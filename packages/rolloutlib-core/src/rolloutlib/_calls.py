@@ -14,6 +14,7 @@ from typing import Any, TypeGuard, TypeVar, cast
 import anyio
 import anyio.to_thread
 from anyio.abc import TaskGroup
+from anyio.from_thread import BlockingPortal
 from typing_extensions import TypeVarTuple
 
 T = TypeVar("T")
@@ -139,6 +140,29 @@ async def run_workers(
     async with task_group() as tasks:
         for _ in range(count):
             tasks.start_soon(work, tasks.cancel_scope)
+
+
+def call_in_loop(
+    portal: BlockingPortal, function: Callable[[*ArgsT], Awaitable[T]], *args: *ArgsT
+) -> T:
+    """Await a coroutine function on the event loop of a portal, which an interrupt does not end.
+
+    Raises:
+        BaseException: What the function raises. An interrupt among it would end the portal, and come
+            out as an error of that, were it raised there.
+    """
+
+    async def run() -> tuple[list[T], BaseException | None]:
+        try:
+            return [await function(*args)], None
+        except (KeyboardInterrupt, SystemExit) as error:
+            return [], error
+
+    results, interrupt = portal.call(run)
+    if interrupt is not None:
+        raise interrupt
+    [result] = results
+    return result
 
 
 class RefuseStrayCancellation:

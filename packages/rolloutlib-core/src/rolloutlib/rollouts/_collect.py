@@ -9,13 +9,13 @@ import anyio
 import gymnasium as gym
 from anyio.from_thread import start_blocking_portal
 
-from rolloutlib._calls import check_count
-from rolloutlib.rollouts._batching import BatchedPolicy
+from rolloutlib._calls import call_in_loop, check_count
 from rolloutlib.rollouts._caller import AsyncCaller, Caller
 from rolloutlib.rollouts._collector import AsyncCollector
 from rolloutlib.rollouts._engine import Engine, Order
 from rolloutlib.rollouts._events import OnEvent
 from rolloutlib.rollouts._identity import derive_seed
+from rolloutlib.rollouts._lockstep import refuse_lock_step
 from rolloutlib.rollouts._member import Outcomes
 from rolloutlib.rollouts._policies import ActionT, AsyncPolicy, ObservationT, Policy
 from rolloutlib.rollouts._retries import Retry
@@ -104,12 +104,8 @@ def collect(
     _check_order(order, buffer)
     if concurrency == 1 and timeouts is None:
         caller = Caller(policy)
-    elif isinstance(policy, BatchedPolicy):
-        msg = (
-            f"a policy that plays in lock step has neither concurrency nor timeouts, got {policy!r}"
-        )
-        raise ValueError(msg)
     else:
+        refuse_lock_step(policy)
         caller = AsyncCaller(policy, inline=False)
     run = Run[ItemT, ObservationT, ActionT](
         make_env,
@@ -214,6 +210,7 @@ def acollect(
         TypeError: An argument has the wrong type.
         ValueError: An argument has no usable value.
     """
+    refuse_lock_step(policy)
     caller = AsyncCaller(policy, inline=inline)
     run = Run[ItemT, ObservationT, ActionT](
         make_env,
@@ -250,20 +247,15 @@ def _drain(
 ) -> Generator[Group[ItemT, ObservationT, ActionT]]:
     """Take the groups of an asynchronous run, which goes on in an event loop on another thread."""
 
-    async def take() -> Group[ItemT, ObservationT, ActionT] | BaseException | None:
-        try:
-            return await anext(collector, None)
-        except (KeyboardInterrupt, SystemExit) as error:  # raised there, it would end the portal
-            return error
+    async def take() -> Group[ItemT, ObservationT, ActionT] | None:
+        return await anext(collector, None)
 
     with start_blocking_portal() as portal:
         # Made there, since the caller's thread may run an event loop of another kind.
         collector = portal.call(make_collector)
         with portal.wrap_async_context_manager(collector):
-            while (taken := portal.call(take)) is not None:
-                if isinstance(taken, BaseException):
-                    raise taken
-                yield taken
+            while (group := call_in_loop(portal, take)) is not None:
+                yield group
 
 
 def _beginner(

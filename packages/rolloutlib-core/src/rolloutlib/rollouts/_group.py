@@ -10,11 +10,12 @@ import anyio
 import gymnasium as gym
 from anyio.from_thread import start_blocking_portal
 
+from rolloutlib._calls import call_in_loop
 from rolloutlib._exceptions import attach
-from rolloutlib.rollouts._batching import BatchedPolicy
 from rolloutlib.rollouts._caller import AsyncCaller, Caller
 from rolloutlib.rollouts._engine import Engine
 from rolloutlib.rollouts._events import OnEvent
+from rolloutlib.rollouts._lockstep import refuse_lock_step
 from rolloutlib.rollouts._member import Outcomes
 from rolloutlib.rollouts._policies import ActionT, AsyncPolicy, ObservationT, Policy
 from rolloutlib.rollouts._retries import Retry
@@ -92,10 +93,8 @@ def rollout_group(
     """
     if timeouts is None:
         caller = Caller(policy)
-    elif isinstance(policy, BatchedPolicy):
-        msg = f"a policy that plays in lock step knows no timeouts, got {policy!r}"
-        raise ValueError(msg)
     else:
+        refuse_lock_step(policy)
         caller = AsyncCaller(policy, inline=False)
     run = Run[ItemT, ObservationT, ActionT](
         make_env,
@@ -118,7 +117,7 @@ def rollout_group(
         return _warned(run_group(run, caller, outcomes))
     try:
         with start_blocking_portal() as portal:
-            return _warned(portal.call(_arun_group, run, caller, outcomes, 1))
+            return _warned(call_in_loop(portal, _arun_group, run, caller, outcomes, 1))
     except BaseException as error:  # Ctrl-C, say, which comes out here and not on the portal's loop
         attach(error, group=outcomes.group())
         raise
@@ -187,6 +186,7 @@ async def arollout_group(
         BaseException: With `on_error="raise"`, what failed first; `TrajectoryGroup.from_exception`
             gives the work that was finished.
     """
+    refuse_lock_step(policy)
     caller = AsyncCaller(policy, inline=inline)
     run = Run[ItemT, ObservationT, ActionT](
         make_env,

@@ -43,6 +43,20 @@ def run_members(
         time.sleep(max(round_.delays.values(), default=0))
 
 
+def refuse_lock_step(policy: object) -> None:
+    """Refuse a policy that means to play in lock step where episodes play at their own pace.
+
+    Raises:
+        TypeError: It is such a policy.
+    """
+    if isinstance(policy, BatchedPolicy):
+        msg = (
+            f"{policy!r} plays in lock step, which knows neither concurrency nor timeouts; "
+            "in asynchronous code use an AsyncBatchedPolicy"
+        )
+        raise TypeError(msg)
+
+
 class _Round(Generic[ItemT, ObservationT, ActionT]):
     """One attempt at several members.
 

@@ -46,11 +46,13 @@ class Outcomes(Generic[ItemT, ObservationT, ActionT]):
         self.retried: list[RolloutError] = []
         self.num_playing = run.num_rollouts
         self._item = item
+        # What each member gets a copy of: a source of items may reuse the object meanwhile.
+        self._original = snapshot(item) if run.snapshots else item
         self._seed = seed
 
     def member(self, index: int, attempt: int) -> Member[ItemT, ObservationT, ActionT]:
         """Return an attempt at a member, with an item and a seed of its own."""
-        item = snapshot(self._item) if self.run.snapshots else self._item
+        item = snapshot(self._original) if self.run.snapshots else self._original
         path = (self.item_id, index, attempt) if attempt else (self.item_id, index)
         return Member(self, index, attempt, item, derive_seed(self._seed, *path))
 
