@@ -142,6 +142,14 @@ async def run_workers(
             tasks.start_soon(work, tasks.cancel_scope)
 
 
+def uncancelled(error: BaseException) -> BaseException | None:
+    """Return what an exception is beside a cancellation, which a trio nursery puts into a group."""
+    cancellation = anyio.get_cancelled_exc_class()
+    if isinstance(error, BaseExceptionGroup):
+        return cast("BaseExceptionGroup[Any]", error).split(cancellation)[1]
+    return None if isinstance(error, cancellation) else error
+
+
 def call_in_loop(
     portal: BlockingPortal, function: Callable[[*ArgsT], Awaitable[T]], *args: *ArgsT
 ) -> T:
@@ -190,8 +198,8 @@ class RefuseStrayCancellation:
     ) -> None:
         if error is None:
             return
-        cancellations = (asyncio.CancelledError, anyio.get_cancelled_exc_class())
-        if isinstance(error, cancellations) and not _is_cancelled():
+        stray = uncancelled(error) is None or isinstance(error, asyncio.CancelledError)
+        if stray and not _is_cancelled():
             msg = f"{self._place} ended in a cancellation that its caller did not ask for"
             raise RuntimeError(msg) from error
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 import anyio
 import gymnasium as gym
 
-from rolloutlib._calls import RefuseStrayCancellation, is_awaitable
+from rolloutlib._calls import RefuseStrayCancellation, is_awaitable, uncancelled
 from rolloutlib._exceptions import add_note, read_error
 from rolloutlib.envs import AsyncEnv, as_async
 from rolloutlib.rollouts._caller import AsyncCaller, Caller
@@ -112,9 +112,9 @@ async def arun_member(
                         with noting(error, environment):
                             await _close(environment, scope, run.close_seconds)
                     raise
-        except anyio.get_cancelled_exc_class():
-            raise
         except BaseException as error:
+            if uncancelled(error) is None:
+                raise
             return member.fail(error)
         try:
             await _close(environment, scope, run.close_seconds)
@@ -162,8 +162,8 @@ async def _close(
     try:
         with RefuseStrayCancellation(environment):
             await environment.close()
-    except anyio.get_cancelled_exc_class() as error:
-        if not scope.cancel_called:
+    except BaseException as error:
+        if not scope.cancel_called or uncancelled(error) is not None:
             raise
         msg = f"closing {environment} took longer than {seconds} s"
         raise TimeoutError(msg) from error

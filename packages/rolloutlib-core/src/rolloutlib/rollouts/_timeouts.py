@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import anyio
 
-from rolloutlib._calls import is_awaitable
+from rolloutlib._calls import is_awaitable, uncancelled
 from rolloutlib._values import to_float
 from rolloutlib.rollouts._policies import EpisodeTruncated
 
@@ -81,23 +81,23 @@ class Timer:
 
         async def call(*args: Any, **kwargs: Any) -> Any:
             end = math.inf if seconds is None else anyio.current_time() + seconds
-            self._scope.deadline = min(end, self._end)
-            cause: Exception | None = None
+            deadline = self._scope.deadline = min(end, self._end)
+            cause: BaseException | None = None
             try:
-                result = function(*args, **kwargs)
-                if is_awaitable(result):
-                    result = await result
-                self._scope.deadline = math.inf
-                # What ran in time but took no notice of a cancellation has failed all the same.
-                if not self._scope.cancel_called:
+                try:
+                    result = function(*args, **kwargs)
+                    if is_awaitable(result):
+                        result = await result
+                finally:
+                    self._scope.deadline = math.inf
+                # What took no notice of a cancellation has failed all the same, and so has what held
+                # up the event loop, which then had no chance to cancel it.
+                if not self._scope.cancel_called and anyio.current_time() < deadline:
                     return result
-            except anyio.get_cancelled_exc_class():
-                if not self._scope.cancel_called:
+            except BaseException as error:  # a function may make anything of its cancellation
+                cause = uncancelled(error)
+                if not self._scope.cancel_called or not isinstance(cause, Exception | None):
                     raise
-            except Exception as error:  # what a function may make of its cancellation
-                if not self._scope.cancel_called:
-                    raise
-                cause = error
             if end < self._end:
                 msg = f"{part} took longer than {seconds} s"
                 raise TimeoutError(msg) from cause
