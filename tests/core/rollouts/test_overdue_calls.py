@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from typing import Any
 
@@ -193,3 +194,54 @@ async def test_the_limit_of_a_call_that_failed_does_not_hold_for_closing() -> No
     assert group.errors[0].error_message == "the server is gone"
     assert "closing" not in group.errors[0].traceback
     assert log.opened == log.closed == 1
+
+
+@pytest.mark.parametrize("anyio_backend", ["trio"])
+async def test_a_grader_that_hangs_in_a_nursery_fails_at_its_limit() -> None:
+    async def grade(group: TrajectoryGroup[Any, Any, Any]) -> list[float]:
+        await hang_in_nursery()
+        return [0.0]
+
+    group = await arollout_group(
+        "item",
+        lambda _: AsyncScriptedEnv(),
+        apolicy,
+        grade_group=grade,
+        timeouts=Timeouts(grade=LIMIT),
+    )
+    [error] = group.errors
+    assert (error.phase, error.error_type) == ("grade", "TimeoutError")
+
+
+async def test_a_grader_that_holds_up_the_loop_past_its_limit_has_failed() -> None:
+    def grade(group: TrajectoryGroup[Any, Any, Any]) -> list[float]:
+        time.sleep(2 * LIMIT)
+        return [0.0]
+
+    group = await arollout_group(
+        "item",
+        lambda _: ScriptedEnv(),
+        policy,
+        grade_group=grade,
+        timeouts=Timeouts(grade=LIMIT),
+        inline=True,
+    )
+    [error] = group.errors
+    assert (error.phase, error.error_type) == ("grade", "TimeoutError")
+
+
+@dataclasses.dataclass(frozen=True)
+class FrozenError(Exception):
+    code: int
+
+
+async def test_a_grader_may_raise_what_takes_no_attributes() -> None:
+    """The context managers of contextlib cannot let such an exception through."""
+
+    async def grade(group: TrajectoryGroup[Any, Any, Any]) -> list[float]:
+        raise FrozenError(7)
+
+    with pytest.raises(FrozenError):
+        await arollout_group(
+            "item", lambda _: ScriptedEnv(), policy, grade_group=grade, on_error="raise"
+        )

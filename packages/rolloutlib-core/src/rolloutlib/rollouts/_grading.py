@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import time
-from collections.abc import Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any, cast
 
 import anyio
@@ -12,6 +13,7 @@ import anyio
 from rolloutlib._calls import RefuseStrayCancellation, call, is_awaitable
 from rolloutlib.rollouts._policies import ActionT, ObservationT
 from rolloutlib.rollouts._run import Group, Run
+from rolloutlib.rollouts._timeouts import Timer
 from rolloutlib.rollouts._trajectories import ItemT, RolloutError
 from rolloutlib.scores import Score
 
@@ -48,19 +50,29 @@ async def agrade(
     """The asynchronous twin of `grade`."""
     if run.grade_group is None or not group.trajectories:
         return group
-    seconds = None if run.timeouts is None else run.timeouts.grade
     attempt = 0
     while True:
         try:
-            with RefuseStrayCancellation(run.grade_group), anyio.fail_after(seconds):
-                scores = await call(run.grade_group, group, inline=run.inline)
-                return _graded(run, group, scores)
+            return _graded(run, group, await _ask(run, run.grade_group, group))
         except Exception as error:
             delay = run.retries.take(error, attempt)
             if delay is None:
                 return _failed(run, group, error)
         await anyio.sleep(delay)
         attempt += 1
+
+
+async def _ask(
+    run: Run[Any, Any, Any], grader: Callable[[Any], Any], group: Group[Any, Any, Any]
+) -> object:
+    """Call the grader, within its time."""
+    ask = functools.partial(call, grader, inline=run.inline)
+    with RefuseStrayCancellation(grader), anyio.CancelScope() as scope:
+        if run.timeouts is not None:
+            limits = dataclasses.replace(run.timeouts, episode=None)
+            ask = Timer(limits, scope).timed("grade", ask)
+        return await ask(group)
+    raise AssertionError  # pragma: no cover
 
 
 def _graded(

@@ -53,7 +53,7 @@ class Timeouts:
 
 
 class Timer:
-    """The deadlines of one episode, on one cancel scope around all of it.
+    """The deadlines of one episode, or of grading a group, on one cancel scope around all of it.
 
     One scope whose deadline moves, since scopes have to be nested, and an environment may open some
     in `reset` that it leaves in `close`.
@@ -71,7 +71,7 @@ class Timer:
             self._end = anyio.current_time() + timeouts.episode
 
     def timed(
-        self, part: Literal["reset", "policy", "step"], function: Callable[..., Any]
+        self, part: Literal["reset", "policy", "step", "grade"], function: Callable[..., Any]
     ) -> Callable[..., Coroutine[Any, Any, Any]]:
         """Return a function that runs within the time of a part, and of what is left of the episode.
 
