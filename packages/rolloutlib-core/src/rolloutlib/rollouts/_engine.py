@@ -9,7 +9,12 @@ from typing import Generic, Literal, TypeAlias
 import anyio
 from anyio.abc import TaskGroup
 
-from rolloutlib._calls import read_concurrency, task_group
+from rolloutlib._calls import (
+    RefuseStrayCancellation,
+    read_concurrency,
+    task_group,
+    uncancelled,
+)
 from rolloutlib.rollouts._caller import AsyncCaller
 from rolloutlib.rollouts._episodes import arun_member
 from rolloutlib.rollouts._grading import agrade
@@ -128,16 +133,17 @@ class Engine(Generic[ItemT, ObservationT, ActionT]):
 
     async def _work(self) -> None:
         try:
-            while (member := await self._next_member()) is not None:
-                position, index = member
-                outcomes = self._unfinished[position]
-                await self._play(outcomes, index)
-                outcomes.num_playing -= 1
-                if not outcomes.num_playing:
-                    await self._finish(position, outcomes)
-        except anyio.get_cancelled_exc_class():
-            raise
+            with RefuseStrayCancellation("a run"):
+                while (member := await self._next_member()) is not None:
+                    position, index = member
+                    outcomes = self._unfinished[position]
+                    await self._play(outcomes, index)
+                    outcomes.num_playing -= 1
+                    if not outcomes.num_playing:
+                        await self._finish(position, outcomes)
         except BaseException as error:  # comes out of `run`, as it is and not in an ExceptionGroup
+            if uncancelled(error) is None:
+                raise
             if self._failure is None:
                 self._failure = error
             self._tasks.cancel_scope.cancel()

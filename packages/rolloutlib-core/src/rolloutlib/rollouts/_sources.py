@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import (
     AsyncGenerator,
@@ -15,6 +16,7 @@ from typing import Any, Generic, TypeAlias, cast
 import anyio
 from anyio.abc import TaskGroup
 
+from rolloutlib._calls import RefuseStrayCancellation, uncancelled
 from rolloutlib.envs._worker import Worker
 from rolloutlib.rollouts._trajectories import ItemT
 
@@ -92,12 +94,11 @@ class AsyncSource(Source[ItemT]):
 
     async def take(self) -> tuple[ItemT] | None:
         """Return the next item."""
-        try:
+        with contextlib.suppress(anyio.EndOfStream):
             return await self._receive.receive()
-        except anyio.EndOfStream:
-            if self._error is not None:
-                raise self._error from None
-            return None
+        if self._error is not None:
+            raise self._error
+        return None
 
     async def close(self) -> None:
         """Stop reading."""
@@ -108,10 +109,11 @@ class AsyncSource(Source[ItemT]):
 
     async def _read(self) -> None:
         try:
-            await self._send_items()
-        except anyio.get_cancelled_exc_class():
-            raise
+            with RefuseStrayCancellation("the source of the items"):
+                await self._send_items()
         except BaseException as error:  # comes out where an item is taken
+            if uncancelled(error) is None:
+                raise
             self._error = error
         finally:
             self._send.close()
