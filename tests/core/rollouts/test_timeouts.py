@@ -30,7 +30,7 @@ from rolloutlib.rollouts import Retry, Timeouts
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("threads_end")]
 
-LIMIT = 0.1
+LIMIT = 0.3
 
 
 @pytest.fixture
