@@ -64,7 +64,7 @@ class Engine(Generic[ItemT, ObservationT, ActionT]):
             self._limiter = anyio.CapacityLimiter(int(concurrency))  # see _back_off
         self._concurrency = concurrency
         self._order = order
-        self._buffer = buffer or max(1, self._most_workers / run.num_rollouts)
+        self._buffer = buffer
         self._tasks: TaskGroup
         self._num_workers = 0
         self._num_waiting = 0  # of further workers, for their next attempts
@@ -126,6 +126,10 @@ class Engine(Generic[ItemT, ObservationT, ActionT]):
             return max(1, self._concurrency.total_tokens)  # it may get tokens later
         return self._concurrency
 
+    @property
+    def _most_finished(self) -> float:
+        return self._buffer or max(1, self._most_workers / self._run.num_rollouts)
+
     def _add_workers(self, count: int) -> None:
         for _ in range(int(min(count, self._most_workers - self._num_workers))):
             self._num_workers += 1
@@ -152,6 +156,8 @@ class Engine(Generic[ItemT, ObservationT, ActionT]):
         while True:
             member = next(self._members, None)
             if member is not None or self._exhausted:
+                if isinstance(self._concurrency, anyio.CapacityLimiter):
+                    self._add_workers(1)  # it may have grown since the group was begun
                 return member
             async with self._reading:
                 member = next(self._members, None)
@@ -161,7 +167,7 @@ class Engine(Generic[ItemT, ObservationT, ActionT]):
                     await self._begin_group()
 
     async def _begin_group(self) -> None:
-        while len(self._finished) + len(self._held) >= self._buffer:
+        while len(self._finished) + len(self._held) >= self._most_finished:
             await self._changed.wait()
         item = await self._source.take()
         if item is None:
