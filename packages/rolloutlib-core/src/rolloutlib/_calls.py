@@ -150,27 +150,30 @@ def uncancelled(error: BaseException) -> BaseException | None:
     return None if isinstance(error, cancellation) else error
 
 
-def call_in_loop(
+def try_in_loop(
     portal: BlockingPortal, function: Callable[[*ArgsT], Awaitable[T]], *args: *ArgsT
-) -> T:
-    """Await a coroutine function on the event loop of a portal, which an interrupt does not end.
+) -> tuple[list[T], BaseException | None]:
+    """Await a coroutine function on the event loop of a portal.
+
+    Returns:
+        The result in a list, or the error, to be raised when the portal has ended. It would end with
+        an interrupt, which would come out as an error of the portal, were it raised there. An
+        exception that takes no attributes, as a frozen data class, would come out as another one,
+        since a portal is a context manager of contextlib.
 
     Raises:
-        BaseException: What the function raises. An interrupt among it would end the portal, and come
-            out as an error of that, were it raised there.
+        BaseException: What interrupted the wait, or the portal's cancellation.
     """
 
     async def run() -> tuple[list[T], BaseException | None]:
         try:
             return [await function(*args)], None
-        except (KeyboardInterrupt, SystemExit) as error:
+        except BaseException as error:
+            if uncancelled(error) is None:
+                raise
             return [], error
 
-    results, interrupt = portal.call(run)
-    if interrupt is not None:
-        raise interrupt
-    [result] = results
-    return result
+    return portal.call(run)
 
 
 class RefuseStrayCancellation:

@@ -9,7 +9,8 @@ import anyio
 import gymnasium as gym
 from anyio.from_thread import start_blocking_portal
 
-from rolloutlib._calls import call_in_loop, check_count
+from rolloutlib._calls import check_count, try_in_loop
+from rolloutlib._exceptions import attach
 from rolloutlib.rollouts._caller import AsyncCaller, Caller
 from rolloutlib.rollouts._collector import AsyncCollector
 from rolloutlib.rollouts._engine import Engine, Order
@@ -247,15 +248,28 @@ def _drain(
 ) -> Generator[Group[ItemT, ObservationT, ActionT]]:
     """Take the groups of an asynchronous run, which goes on in an event loop on another thread."""
 
-    async def take() -> Group[ItemT, ObservationT, ActionT] | None:
-        return await anext(collector, None)
+    async def take() -> None:
+        async for group in collector:
+            taken.append(group)
+            return
 
+    taken: list[Group[ItemT, ObservationT, ActionT]] = []
     with start_blocking_portal() as portal:
         # Made there, since the caller's thread may run an event loop of another kind.
         collector = portal.call(make_collector)
-        with portal.wrap_async_context_manager(collector):
-            while (group := call_in_loop(portal, take)) is not None:
-                yield group
+        try:
+            with portal.wrap_async_context_manager(collector):
+                while True:
+                    _, failure = try_in_loop(portal, take)
+                    if not taken:
+                        break
+                    yield taken.pop()
+        except BaseException as error:
+            if taken:  # while Ctrl-C came, so that it did not get over here
+                attach(error, groups=(*taken, *collector.unclaimed))
+            raise
+    if failure is not None:
+        raise failure
 
 
 def _beginner(

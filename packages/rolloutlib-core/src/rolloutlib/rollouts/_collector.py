@@ -160,6 +160,9 @@ class _Background:
                 await self._engine.run()
         except anyio.get_cancelled_exc_class():  # by the loop itself, which is about to end
             raise
+        except StopAsyncIteration as error:  # would look like the end of the groups
+            self.error = RuntimeError(f"a run raised {error!r}")
+            self.error.__cause__ = error
         except BaseException as error:  # raised in those who take the groups
             self.error = error
         finally:

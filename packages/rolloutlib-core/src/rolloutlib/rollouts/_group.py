@@ -10,7 +10,7 @@ import anyio
 import gymnasium as gym
 from anyio.from_thread import start_blocking_portal
 
-from rolloutlib._calls import call_in_loop
+from rolloutlib._calls import try_in_loop
 from rolloutlib._exceptions import attach
 from rolloutlib.rollouts._caller import AsyncCaller, Caller
 from rolloutlib.rollouts._engine import Engine
@@ -117,10 +117,13 @@ def rollout_group(
         return _warned(run_group(run, caller, outcomes))
     try:
         with start_blocking_portal() as portal:
-            return _warned(call_in_loop(portal, _arun_group, run, caller, outcomes, 1))
+            groups, failure = try_in_loop(portal, _arun_group, run, caller, outcomes, 1)
     except BaseException as error:  # Ctrl-C, say, which comes out here and not on the portal's loop
         attach(error, group=outcomes.group())
         raise
+    if failure is not None:
+        raise failure
+    return _warned(groups[0])
 
 
 async def arollout_group(

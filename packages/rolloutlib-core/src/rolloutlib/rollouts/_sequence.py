@@ -15,7 +15,7 @@ from rolloutlib.rollouts._member import Outcomes
 from rolloutlib.rollouts._policies import ActionT, ObservationT
 from rolloutlib.rollouts._run import Group, Run
 from rolloutlib.rollouts._sources import close
-from rolloutlib.rollouts._trajectories import ItemT, TrajectoryGroup
+from rolloutlib.rollouts._trajectories import ItemT
 
 
 def run_group(
@@ -58,11 +58,15 @@ def run_groups(
         BaseException: As `run_group`, or what reading an item raises;
             `TrajectoryGroup.all_from_exception` gives the group that was not finished, unless it is empty.
     """
+    playing: Outcomes[ItemT, ObservationT, ActionT] | None = None
     try:
         for position, item in enumerate(items):
-            yield run_group(run, caller, begin(item, position))
+            playing = begin(item, position)
+            group = run_group(run, caller, playing)
+            playing = None
+            yield group
     except BaseException as error:
-        partial = TrajectoryGroup.from_exception(error)
+        partial = None if playing is None else playing.group()
         attach(error, groups=(partial,) if partial and partial.num_requested else ())
         raise
     finally:
