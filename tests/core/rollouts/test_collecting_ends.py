@@ -179,6 +179,22 @@ def test_asyncio_may_cancel_twice_while_an_environment_is_slow_to_close() -> Non
     assert log.opened == log.closed == 3
 
 
+def test_asyncio_may_cancel_all_tasks_before_the_run_begins() -> None:
+    """As it does when its main task ends just then."""
+    log = Log()
+
+    async def main() -> None:
+        async with acollect(range(9), lambda _: AsyncScriptedEnv(log=log), apolicy) as groups:
+            for task in asyncio.all_tasks():
+                task.cancel()
+            async for _ in groups:
+                pass
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(main())
+    assert log.opened == 0
+
+
 @pytest.mark.parametrize("consumers", [2, 7, 40])
 async def test_all_consumers_share_the_groups_and_come_to_an_end(consumers: int) -> None:
     taken: list[int] = []

@@ -117,7 +117,9 @@ class _Background:
         self._scope = anyio.CancelScope()
         self._loop = current_token().native_token
         if isinstance(self._loop, asyncio.AbstractEventLoop):
-            self._task = self._loop.create_task(self._run(self._scope))
+            task = self._task = self._loop.create_task(self._run(self._scope))
+            # The loop may cancel it before it begins, and then not even its `finally` runs.
+            task.add_done_callback(lambda _: self._end())
         else:
             trio = sys.modules["trio"]  # whose loop this is, though we do not depend on it
             context = contextvars.copy_context()
@@ -154,6 +156,10 @@ class _Background:
             call_soon(self._scope.cancel)
         return True
 
+    def _end(self) -> None:
+        self._engine.end()
+        self._ended.set()
+
     async def _run(self, scope: anyio.CancelScope) -> None:
         try:
             with scope:
@@ -166,4 +172,4 @@ class _Background:
         except BaseException as error:  # raised in those who take the groups
             self.error = error
         finally:
-            self._ended.set()
+            self._end()

@@ -101,8 +101,12 @@ class Engine(Generic[ItemT, ObservationT, ActionT]):
             with anyio.CancelScope(shield=True):
                 await self._source.close()
         finally:
-            self._ended = True
-            self._notify()
+            self.end()
+
+    def end(self) -> None:
+        """Let nobody wait for a group."""
+        self._ended = True
+        self._notify()
 
     async def take(self) -> Group[ItemT, ObservationT, ActionT] | None:
         """Return the next finished group, or None when the run has ended."""
