@@ -12,8 +12,8 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from core.rollouts.scripted import AsyncScriptedEnv, Log, apolicy
-from rolloutlib import TrajectoryGroup, acollect
+from core.rollouts.scripted import AsyncScriptedEnv, Log, ScriptedEnv, apolicy
+from rolloutlib import TrajectoryGroup, acollect, arollout_group
 from rolloutlib.rollouts import AsyncCollector, StalledError
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("threads_end")]
@@ -426,3 +426,18 @@ async def test_a_policy_that_raises_an_interrupt_ends_the_run_with_it() -> None:
     assert raised.code == 3
     assert log.opened == log.closed
     assert TrajectoryGroup.all_from_exception(raised) == ()  # no episode has ended, or failed
+
+
+async def test_episodes_that_never_wait_let_a_cancellation_in() -> None:
+    log = Log()
+    with anyio.CancelScope() as scope:
+
+        def cancel(observation: str) -> str:
+            scope.cancel()
+            return "a"
+
+        await arollout_group(
+            "item", lambda _: ScriptedEnv(log=log), cancel, num_rollouts=9, inline=True
+        )
+    assert scope.cancelled_caught
+    assert log.opened == log.closed == 1

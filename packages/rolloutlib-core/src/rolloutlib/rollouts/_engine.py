@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Generic, Literal, TypeAlias
 
 import anyio
+import anyio.lowlevel
 from anyio.abc import TaskGroup
 
 from rolloutlib._calls import (
@@ -187,6 +188,8 @@ class Engine(Generic[ItemT, ObservationT, ActionT]):
     async def _play(self, outcomes: Outcomes[ItemT, ObservationT, ActionT], index: int) -> None:
         attempt = 0
         while True:
+            if self._run.inline:  # else nobody's turn would come, nor a cancellation's
+                await anyio.lowlevel.checkpoint()
             async with self._limiter:
                 member = outcomes.member(index, attempt)
                 delay = await arun_member(self._run, self._caller, member)
