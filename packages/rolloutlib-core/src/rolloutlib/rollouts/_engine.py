@@ -150,6 +150,8 @@ class Engine(Generic[ItemT, ObservationT, ActionT]):
                     outcomes.num_playing -= 1
                     if not outcomes.num_playing:
                         await self._finish(position, outcomes)
+                    if self._run.inline:  # else nobody's turn would come, nor a cancellation's
+                        await anyio.lowlevel.checkpoint()
         except BaseException as error:  # comes out of `run`, as it is and not in an ExceptionGroup
             if uncancelled(error) is None:
                 raise
@@ -188,8 +190,6 @@ class Engine(Generic[ItemT, ObservationT, ActionT]):
     async def _play(self, outcomes: Outcomes[ItemT, ObservationT, ActionT], index: int) -> None:
         attempt = 0
         while True:
-            if self._run.inline:  # else nobody's turn would come, nor a cancellation's
-                await anyio.lowlevel.checkpoint()
             async with self._limiter:
                 member = outcomes.member(index, attempt)
                 delay = await arun_member(self._run, self._caller, member)
