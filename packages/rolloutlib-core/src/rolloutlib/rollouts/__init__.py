@@ -19,6 +19,7 @@ from rolloutlib.rollouts._retries import Retry
 from rolloutlib.rollouts._rollout import arollout, rollout
 from rolloutlib.rollouts._run import StalledError
 from rolloutlib.rollouts._steps import Step
+from rolloutlib.rollouts._stop_reasons import StopReason
 from rolloutlib.rollouts._timeouts import Timeouts
 from rolloutlib.rollouts._trajectories import (
     ItemT,
@@ -46,6 +47,7 @@ __all__ = [
     "RolloutEvent",
     "StalledError",
     "Step",
+    "StopReason",
     "Timeouts",
     "Trajectory",
     "TrajectoryGroup",

@@ -112,6 +112,9 @@ class TokenIds(NumberArray[int]):
             if ids.ndim != 1 or (ids.dtype.kind not in "iu" and ids.size):
                 msg = f"{name} must be integers in one dimension, got {ids.dtype} of shape {ids.shape}"
                 raise TypeError(msg)
+            if ids.dtype == np.uint64 and ids.size and ids.max() >= 2**63:
+                msg = f"{name} must be integers of at most 64 bits, sign included: got {ids.max()}"
+                raise TypeError(msg)
             return cls.view(ids.copy() if ids.dtype in _STORED else ids.astype(np.int64))
         items = values if isinstance(values, (list, tuple)) else list(values)
         try:

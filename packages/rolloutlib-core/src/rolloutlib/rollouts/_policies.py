@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar, cast
 
 from rolloutlib.rollouts._arrays import Logprobs, TokenIds
+from rolloutlib.rollouts._stop_reasons import StopReason, read_stop_reason
 
 ActionT = TypeVar("ActionT")
 ObservationT = TypeVar("ObservationT")
@@ -30,7 +31,7 @@ class PolicyOutput(Generic[ActionT]):
         info: Further facts; they become `Step.policy_info`.
         tokens: The ids that the model sampled, the stop token included if there was one.
         logprobs: The behaviour policy's natural log probability of each token.
-        stop_reason: Why sampling ended, for example "stop" or "length".
+        stop_reason: Why sampling ended, in the sampler's own words, for example "stop" or "eos".
         prompt_tokens: The ids that the model was given.
         version: Which version of the policy's weights chose the action, if the sampler says so; else
             the record has what the policy's attribute `version` was when it was called.
@@ -53,6 +54,11 @@ class PolicyOutput(Generic[ActionT]):
         convert_tokens(self, prefix="")
         if self.version is not None:
             check_version(self.version)
+
+    @property
+    def finish(self) -> StopReason | None:
+        """Why sampling ended, as one of a few reasons; None if `stop_reason` is none of them."""
+        return read_stop_reason(self.stop_reason)
 
 
 class EpisodeTruncated(Exception):  # noqa: N818 - not an error, but an outcome

@@ -15,6 +15,7 @@ from rolloutlib.rollouts._policies import (
     check_version,
     convert_tokens,
 )
+from rolloutlib.rollouts._stop_reasons import StopReason, read_stop_reason
 from rolloutlib.scores import Score
 
 
@@ -33,7 +34,7 @@ class Step(Generic[ObservationT, ActionT]):
         policy_info: The policy's further facts.
         policy_tokens: The ids that the model sampled, or None if unknown.
         policy_logprobs: The natural log probability of each of them, or None if unknown.
-        policy_stop_reason: Why sampling ended, or None if unknown.
+        policy_stop_reason: Why sampling ended, in the sampler's own words, or None if unknown.
         policy_prompt_tokens: The ids that the model was given, or None if unknown.
         policy_version: Which version of the policy chose the action, or None if unknown.
 
@@ -70,6 +71,11 @@ class Step(Generic[ObservationT, ActionT]):
     def score(self) -> Score | None:
         """The score under `info["score"]`; None if nothing of a score's form stands there."""
         return read_score(self.info)
+
+    @property
+    def policy_finish(self) -> StopReason | None:
+        """Why sampling ended, as one of a few reasons; None if the words for it are unknown."""
+        return read_stop_reason(self.policy_stop_reason)
 
 
 class StepColumns(Sequence[Step[ObservationT, ActionT]], Generic[ObservationT, ActionT]):
