@@ -204,6 +204,15 @@ class ArrayColumn(Sequence["ArrayT | None"], Generic[ArrayT]):
         start, stop = self._offsets[:-1][index], self._offsets[1:][index]
         return self._kind.view(self._values[start:stop])
 
+    def arrays(self) -> list[NDArray[Any] | None]:
+        """Return the array of each step, or None: views, to be read only."""
+        stops = self._offsets.tolist()
+        values = self._values
+        return [
+            values[start:stop] if present else None
+            for start, stop, present in zip(stops, stops[1:], self._present.tolist(), strict=False)
+        ]
+
     def __len__(self) -> int:
         return len(self._present)
 
@@ -223,6 +232,13 @@ def compact(kind: type[ArrayT], arrays: Sequence[Sequence[Any] | None]) -> Seque
     if all(item is None for item in arrays):
         return (None,) * len(arrays)
     return ArrayColumn(kind, cast("Sequence[ArrayT | None]", arrays))
+
+
+def arrays_of(column: Sequence[NumberArray[Any] | None]) -> list[NDArray[Any] | None]:
+    """Return the arrays of a column that `compact` made, to be read only; None where unknown."""
+    if isinstance(column, ArrayColumn):
+        return cast("ArrayColumn[Any]", column).arrays()
+    return [None if item is None else item.numbers for item in column]
 
 
 def _is_array(values: object) -> bool:

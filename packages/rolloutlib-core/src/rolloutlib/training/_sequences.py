@@ -66,11 +66,13 @@ class TokenSequence:
             values: Any = getattr(self, name)
             if values is None:
                 continue
-            array = np.asarray(values, _DTYPES.get(name)).view()
+            array = np.asarray(values, _DTYPES.get(name))
             if array.shape != shape:
                 msg = f"{name} must have the shape {shape}, one entry a token, got {array.shape}"
                 raise ValueError(msg)
-            array.flags.writeable = False
+            if array.flags.writeable:
+                array = array.view()
+                array.flags.writeable = False
             object.__setattr__(self, name, array)
 
     def __len__(self) -> int:
