@@ -2,116 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, TypeAlias, cast
+from collections.abc import Sequence
+from typing import Any
 
-from rolloutlib.rollouts._arrays import TokenIds
+from rolloutlib.training._chat_tokenizer import ChatTokenizer, Messages, plain_messages, to_ids
 from rolloutlib.training._rewrites import ChatRewrite, Difference, RewriteCause, compare
-
-Messages: TypeAlias = Sequence[Mapping[str, Any]]
-
-
-class ChatTokenizer:
-    """A chat template and a tokenizer, as three functions.
-
-    With a tokenizer of Hugging Face's transformers:
-
-        ChatTokenizer(
-            partial(tokenizer.apply_chat_template, tokenize=False, tools=tools),
-            partial(tokenizer.encode, add_special_tokens=False),
-            tokenizer.decode,
-            end_of_turn="<|im_end|>",
-        )
-
-    Args:
-        render: Returns the text of a list of messages. It is called with the keyword
-            `add_generation_prompt`, which says whether the text goes on to where the model's turn
-            begins.
-        encode: Returns the ids of a text: those of special tokens for their text, and no others
-            before or after it.
-        decode: Returns the text of ids, with that of special tokens.
-        end_of_turn: The text of the token with which the template ends the model's turns, or of
-            several such tokens.
-        overrule: Which rewriting of earlier turns gives way to the tokens that the model knows:
-            "nothing"; "whitespace" in the turn that was sampled last, that between the keys of a
-            tool call for example; or "everything", if new messages are rendered alike in any
-            conversation, though the template drops thinking or changes a date. Never a conversation
-            whose messages changed.
-
-    Raises:
-        TypeError: A function cannot be called.
-        ValueError: `encode` adds tokens, or an end of a turn is not one token; `overrule` is none of
-            the three.
-    """
-
-    def __init__(
-        self,
-        render: Callable[..., Any],
-        encode: Callable[[str], Sequence[int]],
-        decode: Callable[[list[int]], str],
-        *,
-        end_of_turn: str | Sequence[str],
-        overrule: Literal["nothing", "whitespace", "everything"] = "whitespace",
-    ) -> None:
-        for name, function in (("render", render), ("encode", encode), ("decode", decode)):
-            if not callable(function):
-                msg = f"{name} must be a function, got {function!r}"
-                raise TypeError(msg)
-        if overrule not in ("nothing", "whitespace", "everything"):
-            msg = f"overrule must be 'nothing', 'whitespace' or 'everything', got {overrule!r}"
-            raise ValueError(msg)
-        self._render, self._encode, self.decode = render, encode, decode
-        self.overrule = overrule
-        if added := self.encode(""):
-            msg = f"encode must add no tokens, got {added!r} for ''; pass add_special_tokens=False"
-            raise ValueError(msg)
-        self.ends: dict[str, int] = {}
-        for end in [end_of_turn] if isinstance(end_of_turn, str) else end_of_turn:
-            ids = self.encode(end)
-            if len(ids) != 1:
-                msg = f"end_of_turn must be the text of one token, but {end!r} is encoded as {ids!r}"
-                raise ValueError(msg)
-            self.ends[end] = ids[0]
-
-    def encode(self, text: str) -> list[int]:
-        """Return the ids of a text."""
-        return to_ids(self._encode(text), "what encode returns")
-
-    def render(self, messages: Messages, *, generate: bool) -> str:
-        """Return the text of messages, with or without the beginning of the model's turn."""
-        text = self._render([dict(message) for message in messages], add_generation_prompt=generate)
-        if not isinstance(text, str):
-            msg = f"render must return text, got {type(text).__name__}; pass tokenize=False"
-            raise TypeError(msg)
-        return text
-
-    def check(self, messages: Messages) -> tuple[ChatRewrite, ...]:
-        """Tell for which prompts of a conversation its earlier turns would be rewritten.
-
-        For a look at a template before a run. The replies in it are taken to have been sampled as
-        their content says, or as the template writes them if they call tools.
-
-        Args:
-            messages: A conversation like those of the run: with thinking, tool calls, and whitespace
-                where the model puts it.
-
-        Raises:
-            ValueError: A message has an image or a sound.
-        """
-        chat, messages = ChatTokens(self), plain_messages(messages)
-        end = next(iter(self.ends))
-        for index, message in enumerate(messages):
-            if index and message.get("role") == "assistant":
-                chat.prompt(messages[:index])
-                reply = f"{message['content']}{end}"
-                if message.get("tool_calls"):
-                    before = self.render(messages[:index], generate=True)
-                    written = self.render(messages[: index + 1], generate=False)[len(before) :]
-                    reply = written[: written.rfind(end)] + end
-                chat.add(self.encode(reply))
-        if messages and messages[-1].get("role") != "assistant":
-            chat.prompt(messages)
-        return chat.rewrites
 
 
 class ChatTokens:
@@ -119,25 +14,27 @@ class ChatTokens:
 
     The first prompt is the whole conversation, rendered and encoded. Each later one is the prompt
     before it, the ids that were sampled, and the ids of what the template writes after them: the rest
-    of the model's turn, the new messages, and the beginning of its next turn. That holds if rendering
+    of the model's turn, the new messages, and the beginning of its next turn. This holds if rendering
     the longer conversation leaves what came before as it was, which is verified for each prompt, on
-    the text: new tokens are encoded from the token at the end of the turn on, where no others merge
-    with them. Otherwise the prompt is the whole conversation again, and `rewrites` tells why.
+    the text. Otherwise the prompt is the whole conversation again, and `rewrites` tells why.
 
     A turn that was cut off is closed with the template's end of a turn, as part of the next prompt.
 
     Args:
         tokenizer: Renders and encodes the conversation.
+        resumed: Whether the first prompt continues turns whose tokens are not known here, which is
+            then reported.
 
     Attributes:
         rewrites: The prompts for which earlier turns were rewritten.
         last_rewrite: That of the last prompt, or None.
     """
 
-    def __init__(self, tokenizer: ChatTokenizer) -> None:
+    def __init__(self, tokenizer: ChatTokenizer, *, resumed: bool = False) -> None:
         self.rewrites: tuple[ChatRewrite, ...] = ()
         self.last_rewrite: ChatRewrite | None = None
         self._tokenizer = tokenizer
+        self._resumed = resumed
         self._turn = -1
         self._messages: list[dict[str, Any]] = []
         self._text = ""
@@ -146,8 +43,8 @@ class ChatTokens:
 
     @property
     def reply(self) -> str | None:
-        """The text of the ids that were added last, without the end of the turn."""
-        return None if self._sampled is None else self._split(self._sampled)[0]
+        """The text that was added last, without the end of the turn; None once it has been used."""
+        return None if self._sampled is None else self._tokenizer.split_sampled(self._sampled)[0]
 
     def prompt(self, messages: Messages) -> list[int]:
         """Return the ids of a conversation, up to where the model's next turn begins.
@@ -159,7 +56,7 @@ class ChatTokens:
 
         Raises:
             TypeError: A message is not a mapping, or the renderer returns no text.
-            ValueError: A message has an image or a sound, which have no tokens here.
+            ValueError: A message has an image or a sound, whose tokens are not known here.
         """
         messages = plain_messages(messages)
         if self._turn >= 0 and self._sampled is None and messages == self._messages:
@@ -170,6 +67,8 @@ class ChatTokens:
         self.last_rewrite = None
         if self._turn:
             ids = self._extend(messages, text)
+        elif self._resumed:
+            self._report("unknown")
         if ids is None:
             ids = self._tokenizer.encode(text)
         self._messages, self._text, self._ids, self._sampled = messages, text, ids, None
@@ -187,57 +86,59 @@ class ChatTokens:
             raise ValueError(msg)
         self._sampled = to_ids(sampled, "sampled")
 
-    def forget(self) -> None:
-        """Note that tokens of earlier turns are not known, before the first prompt."""
-        self._turn = 0
-        self._sampled = []
-        self._report("unknown", kept=False)
-
     def _extend(self, messages: list[dict[str, Any]], text: str) -> list[int] | None:
-        """Return the ids so far and those of the new messages, or None if they do not go together."""
+        """Return the ids so far with those of the new messages, or None where that is not valid."""
         if self._sampled is None:
             return self._report("conversation", detail="nothing was sampled for the prompt before")
         count = len(self._messages)
-        if messages[:count] != self._messages:
-            pairs = enumerate(zip(messages, self._messages, strict=False))
-            index = next((at for at, (new, old) in pairs if new != old), len(messages))
-            return self._report("conversation", detail=f"message {index} is not what it was")
+        for index, message in enumerate(self._messages):
+            if messages[index : index + 1] != [message]:
+                return self._report("conversation", detail=f"message {index} is not what it was")
         if len(messages) == count or messages[count].get("role") != "assistant":
             return self._report("conversation", detail=f"message {count} is no reply of the model")
         through = self._tokenizer.render(messages[: count + 1], generate=False)
-        difference = compare(self._text, through, whole=False) or compare(through, text, whole=False)
+        difference = compare(self._text, through, whole=False) or compare(
+            through, text, whole=False
+        )
         if difference is None:
             return self._append(through[len(self._text) :], text[len(through) :])
-        tail = self._tail(messages, text) if self._tokenizer.overrule == "everything" else None
+        tail = None
+        if self._tokenizer.overrule == "everything":
+            tail = self._context_free_tail(messages, text)
         self._report_difference(difference, kept=tail is not None)
-        return None if tail is None else self._joined(tail)
+        return None if tail is None else self._joined(*tail)
 
     def _append(self, written: str, rest: str) -> list[int] | None:
-        """Return the ids so far and those of what follows the last turn, as the template writes it."""
-        body, end, after = split_turn(written, self._tokenizer.ends)
-        sampled, own_end = self._split(self._sampled or [])
+        """Return the ids so far with those of what follows the turn that the template writes so."""
+        overrule = self._tokenizer.overrule
+        body, end, after = self._tokenizer.split_written(written)
+        sampled, own_end = self._tokenizer.split_sampled(self._sampled or [])
         if not end:
-            return self._report("end_of_turn", detail=f"the template ends the turn {body!r} with none")
-        if own_end and own_end != end:
-            return self._report("end_of_turn", detail=f"{own_end!r} sampled, {end!r} in the template")
+            return self._report("end_of_turn", detail=f"the template writes none after {body!r}")
+        if own_end not in ("", end):
+            kept = overrule == "everything"
+            detail = f"{own_end!r} sampled, {end!r} in the template"
+            self._report("end_of_turn", kept=kept, detail=detail)
+            if not kept:
+                return None
         difference = compare(sampled, body, offset=len(self._text), whole=True)
         if difference is not None:
-            whitespace = difference.cause == "whitespace"
-            overruled = ("whitespace", "everything") if whitespace else ("everything",)
-            kept = self._tokenizer.overrule in overruled
+            kept = overrule == "everything" or overrule == difference.cause == "whitespace"
             self._report_difference(difference, kept=kept)
             if not kept:
                 return None
-        return self._joined(end + after + rest)
+        return self._joined(end, after + rest)
 
-    def _tail(self, messages: list[dict[str, Any]], text: str) -> str | None:
-        """Return what follows the last reply, rendered after a short conversation instead of this.
+    def _context_free_tail(
+        self, messages: list[dict[str, Any]], text: str
+    ) -> tuple[str, str] | None:
+        """Return what follows the last reply, as it is rendered after a short conversation.
 
-        None if it depends on the conversation, as far as that can be seen.
+        None if it depends on the conversation, as far as can be seen.
         """
         count = len(self._messages)
-        reply = {"role": "assistant", "content": "y"}
-        if "tool_calls" in messages[count]:  # results of tools may be refused without the calls
+        reply: dict[str, Any] = {"role": "assistant", "content": "y"}
+        if "tool_calls" in messages[count]:  # without the calls a template may refuse their results
             reply["tool_calls"] = messages[count]["tool_calls"]
         base = [{"role": "user", "content": "x"}, reply]
         try:
@@ -245,26 +146,15 @@ class ChatTokens:
             longer = self._tokenizer.render([*base, *messages[count + 1 :]], generate=True)
         except Exception:  # templates raise what they like for a conversation that they refuse
             return None
-        _, end, after = split_turn(short, self._tokenizer.ends)
-        tail = end + after + longer[len(short) :]
-        return tail if end and longer.startswith(short) and text.endswith(tail) else None
+        _, end, after = self._tokenizer.split_written(short)
+        rest = after + longer[len(short) :]
+        valid = end and longer.startswith(short) and text.endswith(end + rest)
+        return (end, rest) if valid else None
 
-    def _joined(self, tail: str) -> list[int]:
-        """Return the ids so far with those of a text that begins with the end of the turn."""
+    def _joined(self, end: str, rest: str) -> list[int]:
         sampled = self._sampled or []
-        closed = bool(self._split(sampled)[1])
-        ids = self._tokenizer.encode(tail)
-        if ids[:1] != [self._tokenizer.ends[next(end for end in self._tokenizer.ends if tail.startswith(end))]]:
-            msg = f"encode must begin {tail[:20]!r} with the end of the turn, got {ids[:3]!r}"
-            raise ValueError(msg)
-        return self._ids + sampled + (ids[1:] if closed else ids)
-
-    def _split(self, sampled: list[int]) -> tuple[str, str]:
-        """Return the text that was sampled, and that of the token which ended the turn, if any did."""
-        for end, token in self._tokenizer.ends.items():
-            if sampled[-1:] == [token]:
-                return self._tokenizer.decode(sampled[:-1]), end
-        return self._tokenizer.decode(sampled), ""
+        closed = bool(self._tokenizer.split_sampled(sampled)[1])
+        return self._ids + sampled + self._tokenizer.encode_tail(end, rest, closed=closed)
 
     def _report(self, cause: RewriteCause, *, kept: bool = False, **fields: Any) -> None:
         self.last_rewrite = ChatRewrite(self._turn, cause, kept, **fields)
@@ -278,3 +168,33 @@ class ChatTokens:
             expected=difference.expected,
             found=difference.found,
         )
+
+
+def find_rewrites(tokenizer: ChatTokenizer, messages: Messages) -> tuple[ChatRewrite, ...]:
+    """Tell for which prompts of a conversation a template rewrites the turns before.
+
+    For a look at a template before a run. Replies are taken to have been sampled as their content
+    says, or as the template writes them if they call tools.
+
+    Args:
+        tokenizer: The template.
+        messages: A conversation like those of the run: with thinking, tool calls, and whitespace
+            where the model puts it.
+
+    Raises:
+        TypeError: A message is not a mapping.
+        ValueError: A message has an image or a sound.
+    """
+    chat, messages = ChatTokens(tokenizer), plain_messages(messages)
+    for index, message in enumerate(messages):
+        if index and message.get("role") == "assistant":
+            chat.prompt(messages[:index])
+            before = tokenizer.render(messages[:index], generate=True)
+            written = tokenizer.render(messages[: index + 1], generate=False)[len(before) :]
+            body, end, _ = tokenizer.split_written(written)
+            if not message.get("tool_calls"):
+                body = str(message["content"])
+            chat.add(tokenizer.encode(body + end))
+    if messages and messages[-1].get("role") != "assistant":
+        chat.prompt(messages)
+    return chat.rewrites

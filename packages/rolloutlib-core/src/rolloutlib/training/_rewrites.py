@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os.path
 import re
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -89,7 +88,7 @@ def compare(expected: str, found: str, *, offset: int = 0, whole: bool) -> Diffe
     """
     if found == expected if whole else found.startswith(expected):
         return None
-    position = len(os.path.commonprefix([expected, found]))
+    position = _common_length(expected, found)
     return Difference(
         _read_cause(expected, found, position, whole=whole),
         offset + position,
@@ -105,9 +104,20 @@ def _read_cause(expected: str, found: str, position: int, *, whole: bool) -> Rew
     if len(_THINKING.findall(found)) < len(_THINKING.findall(expected)):
         return "thinking"
     words = [_word(text, position) for text in (expected, found)]
-    if all(any(map(str.isdigit, word)) for word in words):
+    if not whole and all(any(map(str.isdigit, word)) for word in words):
         return "date"
     return "text"
+
+
+def _common_length(one: str, two: str) -> int:
+    low, high = 0, min(len(one), len(two))
+    while low < high:  # by halves, since comparing slices costs far less than comparing characters
+        middle = (low + high + 1) // 2
+        if one[low:middle] == two[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
 
 
 def _word(text: str, position: int) -> str:
