@@ -99,7 +99,8 @@ def estimate(
 
     Raises:
         TypeError: A reward or an advantage is no number.
-        ValueError: One is not finite, or there is not one advantage a reward.
+        ValueError: One is not finite, an advantage is too large for a float32, or there is not one
+            advantage a reward.
     """
     values = [
         to_float(reward, f"{place}: reward {index}")
@@ -113,10 +114,20 @@ def estimate(
             f"got {len(advantages)} for {len(values)}"
         )
         raise ValueError(msg)
-    numbers = iter(
-        [to_float(value, f"{place}: advantage by {estimator!r}") for value in advantages]
-    )
+    name = f"{place}: advantage by {estimator!r}"
+    numbers = iter([_float32(to_float(value, name), name) for value in advantages])
     return [None if reward is None else next(numbers) for reward in rewards]
+
+
+def _float32(value: float, name: str) -> float:
+    """Return a number that rows can hold."""
+    if abs(value) > _LARGEST:
+        msg = f"{name} must fit into a float32, got {value!r}"
+        raise ValueError(msg)
+    return value
+
+
+_LARGEST = float(np.finfo(np.float32).max)
 
 
 def _checked(rewards: Sequence[float]) -> list[float]:
