@@ -135,6 +135,7 @@ MAY_IMPORT = {
     "spaces": {"private", "types", "scores"},
     "envs": {"private", "types", "scores", "spaces"},
     "rollouts": {"private", "types", "scores", "spaces", "envs"},
+    "training": {"private", "types", "scores", "spaces", "envs", "rollouts"},
     "datasets": set[str](),
 }
 
