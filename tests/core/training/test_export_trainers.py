@@ -22,6 +22,7 @@ from rolloutlib.training import (
     to_skyrl,
     to_trl_rollouts,
     to_verl,
+    verify_rows,
 )
 
 PAD = 7777
@@ -203,6 +204,21 @@ def test_verl_never_trains_padding_and_loses_no_token(
         if name in batch:
             assert batch[name].dtype == np.float32
             assert not batch[name][~trained].any()
+
+
+def test_verl_rows_are_proved_by_the_records_they_came_from() -> None:
+    batch = to_verl(ROWS, pad_token_id=PAD)["batch"]
+    unpadded = np.zeros_like(batch["prompts"])
+    theirs = [
+        {
+            "tokens": batch["input_ids"][number],
+            "loss_mask": np.concatenate((unpadded[number], batch["response_mask"][number])),
+            "logprobs": np.concatenate((unpadded[number], batch["rollout_log_probs"][number])),
+            "attention_mask": batch["attention_mask"][number],
+        }
+        for number in range(len(ROWS))
+    ]
+    assert verify_rows(theirs, GROUP) == []
 
 
 @pytest.mark.parametrize(
