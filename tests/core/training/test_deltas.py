@@ -130,6 +130,14 @@ def test_a_turn_that_was_cut_off_is_closed_in_the_next_prompt() -> None:
     assert decode(prompt).count("<|im_end|>") == 3
 
 
+def test_a_turn_may_be_cut_off_within_a_character() -> None:
+    sampled = encode("4 \N{EURO SIGN}")[:-1]
+    chat, before, prompt = second_prompt(chat_tokenizer(), sampled, decode(sampled))
+    assert "\N{REPLACEMENT CHARACTER}" in decode(sampled)
+    assert prompt[: len(before) + 1] == before + END
+    assert chat.rewrites == ()
+
+
 def test_an_empty_turn_is_a_turn() -> None:
     chat, before, prompt = second_prompt(chat_tokenizer(), [], "")
     assert prompt[: len(before) + 1] == before + END
@@ -236,6 +244,20 @@ def test_whitespace_that_the_environment_strips_is_kept_as_sampled_too() -> None
     chat, before, prompt = second_prompt(chat_tokenizer(), encode("4 \n") + END, "4")
     assert prompt[: len(before)] == before
     assert [(each.cause, each.kept) for each in chat.rewrites] == [("whitespace", True)]
+
+
+def test_whitespace_that_was_kept_stays_in_all_later_prompts() -> None:
+    chat, messages = ChatTokens(chat_tokenizer(STRIPS)), list(ASK)
+    before: list[int] = []
+    for turn in range(4):
+        prompt = chat.prompt(messages)
+        assert prompt[: len(before)] == before
+        chat.add(encode(f" {turn} \n") + END)
+        before = prompt + encode(f" {turn} \n") + END
+        messages += [said(f" {turn} \n"), *MORE]
+    assert [(each.turn, each.cause) for each in chat.rewrites] == [
+        (turn, "whitespace") for turn in (1, 2, 3)
+    ]
 
 
 def test_whitespace_is_not_overruled_if_nothing_is() -> None:
