@@ -57,10 +57,8 @@ def test_token_ids_of_every_form_read_as_the_tuple(form: Any, ids: list[int]) ->
 
 @pytest.mark.parametrize(("ids", "dtype"), [([1, 2], np.int32), ([1, 2**40], np.int64)])
 def test_a_trajectory_keeps_token_ids_as_small_as_they_fit(ids: list[int], dtype: Any) -> None:
-    steps = [
-        Step("o", "a", 0.0, "p", False, False, policy_tokens=form(each))
-        for each, form in (([3], list), (ids, np.array))
-    ]
+    given_as: list[Any] = [[3], np.array(ids)]
+    steps = [Step("o", "a", 0.0, "p", False, False, policy_tokens=each) for each in given_as]
     tokens = Trajectory("o", steps).steps[1].policy_tokens
     assert tokens == ids
     assert np.asarray(tokens).dtype == dtype
