@@ -192,6 +192,35 @@ class ArrayColumn(Sequence["ArrayT | None"], Generic[ArrayT]):
         self._present = np.array([item is not None for item in arrays], dtype=np.bool_)
         self._values = kind.stored(np.concatenate(present)) if present else np.empty(0)
 
+    @classmethod
+    def split(cls, numbers: ArrayT, lengths: Sequence[int | None]) -> Self:
+        """Return the column that has all numbers, and so many of them for each step, or None.
+
+        Raises:
+            ValueError: There are more or fewer numbers.
+        """
+        self = cls.__new__(cls)
+        self._kind = type(numbers)
+        self._offsets = np.cumsum([0, *[length or 0 for length in lengths]], dtype=np.int64)
+        self._present = np.array([length is not None for length in lengths], dtype=np.bool_)
+        self._values = numbers.numbers
+        if self._offsets[-1] != len(numbers) or np.diff(self._offsets).min(initial=0) < 0:
+            msg = f"{len(numbers)} numbers cannot be split into so many: {lengths}"
+            raise ValueError(msg)
+        return self
+
+    def joined(self) -> ArrayT:
+        """Return the numbers of all steps."""
+        return self._kind.view(self._values)
+
+    def lengths(self) -> list[int | None]:
+        """Return how many numbers each step has, or None."""
+        sizes = np.diff(self._offsets).tolist()
+        return [
+            size if present else None
+            for size, present in zip(sizes, self._present.tolist(), strict=True)
+        ]
+
     @overload
     def __getitem__(self, index: int) -> ArrayT | None: ...
     @overload

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar, cast
 
 from rolloutlib.rollouts._arrays import Logprobs, TokenIds
+from rolloutlib.rollouts._forms import FACTS, LOGPROBS, TOKENS, Record, Schema
 from rolloutlib.rollouts._stop_reasons import StopReason, read_stop_reason
 
 ActionT = TypeVar("ActionT")
@@ -19,7 +20,7 @@ PolicyActionT = TypeVar("PolicyActionT", covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
-class PolicyOutput(Generic[ActionT]):
+class PolicyOutput(Record, Generic[ActionT]):
     """An action, with what the model behind the policy tells about it.
 
     Token ids and log probabilities may be lists, tuples, NumPy arrays, `array.array`, or tensors on
@@ -49,6 +50,10 @@ class PolicyOutput(Generic[ActionT]):
     stop_reason: str | None = field(default=None, kw_only=True)
     prompt_tokens: Sequence[int] | None = field(default=None, kw_only=True)
     version: int | str | None = field(default=None, kw_only=True)
+
+    _schema = Schema(
+        "policy_output/1", info=FACTS, tokens=TOKENS, logprobs=LOGPROBS, prompt_tokens=TOKENS
+    )
 
     def __post_init__(self) -> None:
         convert_tokens(self, prefix="")

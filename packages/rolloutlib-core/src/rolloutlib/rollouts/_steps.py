@@ -9,6 +9,7 @@ from typing import Any, Generic, cast, overload
 
 from rolloutlib._values import same, to_bool, to_float
 from rolloutlib.rollouts._arrays import Logprobs, TokenIds, compact
+from rolloutlib.rollouts._forms import FACTS, LOGPROBS, TOKENS, Record, Schema
 from rolloutlib.rollouts._policies import (
     ActionT,
     ObservationT,
@@ -20,7 +21,7 @@ from rolloutlib.scores import Score
 
 
 @dataclass(frozen=True, slots=True)
-class Step(Generic[ObservationT, ActionT]):
+class Step(Record, Generic[ObservationT, ActionT]):
     """One action and what came of it.
 
     Attributes:
@@ -56,6 +57,15 @@ class Step(Generic[ObservationT, ActionT]):
     policy_stop_reason: str | None = None
     policy_prompt_tokens: Sequence[int] | None = None
     policy_version: int | str | None = None
+
+    _schema = Schema(
+        "step/1",
+        info=FACTS,
+        policy_info=FACTS,
+        policy_tokens=TOKENS,
+        policy_logprobs=LOGPROBS,
+        policy_prompt_tokens=TOKENS,
+    )
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "reward", to_float(self.reward, "reward"))
