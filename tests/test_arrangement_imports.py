@@ -136,6 +136,7 @@ MAY_IMPORT = {
     "envs": {"private", "types", "scores", "spaces"},
     "rollouts": {"private", "types", "scores", "spaces", "envs"},
     "training": {"private", "types", "scores", "spaces", "envs", "rollouts"},
+    "storage": {"private", "types", "scores", "spaces", "envs", "rollouts"},
     "datasets": set[str](),
 }
 

@@ -96,6 +96,8 @@ class Engine(Generic[ItemT, ObservationT, ActionT]):
             with anyio.CancelScope(shield=True):
                 await self._source.close()
         finally:
+            if self._run.store is not None:
+                self._run.store.close()
             self._ended = True
             self._notify()
 
@@ -158,12 +160,21 @@ class Engine(Generic[ItemT, ObservationT, ActionT]):
         while len(self._finished) + len(self._held) >= self._buffer:
             await self._changed.wait()
         item = await self._source.take()
+        store = self._run.store
         if item is None:
             self._exhausted = True
+            if store is not None:
+                await store.afinish(self._num_begun)
             return
         position = self._num_begun
-        self._unfinished[position] = self._begin(*item, position)
+        outcomes = self._begin(*item, position)
         self._num_begun += 1
+        if store is not None:
+            kept = await store.afind(position, outcomes.group())
+            if kept is not None:
+                self._hand_out(position, kept)
+                return
+        self._unfinished[position] = outcomes
         self._members = ((position, index) for index in range(self._run.num_rollouts))
         # One for each member, this worker included, and one to begin the next group meanwhile.
         self._add_workers(self._run.num_rollouts)
@@ -195,7 +206,12 @@ class Engine(Generic[ItemT, ObservationT, ActionT]):
         self, position: int, outcomes: Outcomes[ItemT, ObservationT, ActionT]
     ) -> None:
         group = await agrade(self._run, outcomes.group())
+        if self._run.store is not None:
+            await self._run.store.akeep(position, group)
         del self._unfinished[position]
+        self._hand_out(position, group)
+
+    def _hand_out(self, position: int, group: Group[ItemT, ObservationT, ActionT]) -> None:
         if self._order == "completion":
             self._finished.append(group)
         else:
