@@ -48,7 +48,7 @@ def describe_dtype(dtype: np.dtype[Any]) -> Any:
     if dtype.hasobject and dtype.kind != "O":
         return None
     description = np.lib.format.dtype_to_descr(dtype) if dtype.names else dtype.str
-    return description if read_dtype(description) == dtype else None
+    return _lists(description) if read_dtype(description) == dtype else None
 
 
 def read_dtype(description: Any) -> np.dtype[Any]:
@@ -56,6 +56,13 @@ def read_dtype(description: Any) -> np.dtype[Any]:
     if isinstance(description, list):
         return np.lib.format.descr_to_dtype(_fields(cast("list[Any]", description)))
     return np.dtype(description)
+
+
+def _lists(description: Any) -> Any:
+    """Make a description of fields such as JSON reads it."""
+    if isinstance(description, (list, tuple)):
+        return [_lists(part) for part in cast("Sequence[Any]", description)]
+    return description
 
 
 def _fields(description: Sequence[Any]) -> list[Any]:

@@ -46,8 +46,7 @@ class UnstorableError(TypeError):
         self.path: list[str] = []
 
     def __str__(self) -> str:
-        place = "".join(reversed(self.path)).removeprefix(".")
-        return f"{place or 'the value'} {self.reason}"
+        return f"{''.join(reversed(self.path)).removeprefix('.') or 'the value'} {self.reason}"
 
 
 class Encoder:
@@ -253,6 +252,7 @@ _TEXTS: Mapping[type[Any], _Text] = {
     datetime.datetime: (datetime.datetime.isoformat, datetime.datetime.fromisoformat),
     datetime.time: (datetime.time.isoformat, datetime.time.fromisoformat),
 }
+_TIMES = frozenset({datetime.datetime, datetime.time})
 _READ_TEXT: Mapping[str, Callable[[str], Any]] = {
     kind.__name__: read for kind, (_, read) in _TEXTS.items()
 }
@@ -263,8 +263,8 @@ _READ_ITEMS: Mapping[str, Callable[[Any], Any]] = {kind.__name__: kind for kind 
 def _written(kind: type[Any], value: Any) -> dict[str, Any]:
     write, read = _TEXTS[kind]
     text = write(value)
-    if repr(read(text)) != repr(value):  # a time zone with a name, say
-        msg = f"cannot be stored without loss: {_short(value)}"
+    if kind in _TIMES and repr(read(text)) != repr(value):  # a time zone with a name, say
+        msg = f"is {_short(value)}, which cannot be stored without loss"
         raise UnstorableError(msg)
     return {"$": kind.__name__, "text": text}
 

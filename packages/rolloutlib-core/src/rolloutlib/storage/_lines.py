@@ -17,7 +17,7 @@ FORMAT = "rolloutlib.groups"
 VERSION = 1
 
 _BLOCK = 1 << 20
-_START = b'{"format":"rolloutlib.groups",'
+_START = f'{{"format":"{FORMAT}",'.encode()
 # JSON lets these stand in text, but some readers take them for ends of lines.
 _LINE_ENDS = (("\x85", b"\\u0085"), ("\u2028", b"\\u2028"), ("\u2029", b"\\u2029"))
 
