@@ -215,10 +215,10 @@ class ArrayColumn(Sequence["ArrayT | None"], Generic[ArrayT]):
 
     def lengths(self) -> list[int | None]:
         """Return how many numbers each step has, or None."""
-        sizes = np.diff(self._offsets).tolist()
+        stops = self._offsets.tolist()
         return [
-            size if present else None
-            for size, present in zip(sizes, self._present.tolist(), strict=True)
+            stop - start if present else None
+            for start, stop, present in zip(stops, stops[1:], self._present.tolist(), strict=False)
         ]
 
     @overload
