@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import uuid
+from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -238,6 +240,17 @@ EXAMPLES: list[Any] = [
     datetime.datetime(2026, 1, 2, tzinfo=datetime.timezone(datetime.timedelta(hours=1))),
     Score(0.5, {"format": 1.0}, {"k": [1, {"\ud800": None}]}, feedback="\u2028"),
 ]
+
+
+def contents(record: Any) -> Any:
+    """A record as the lists and arrays of its fields, to be compared strictly."""
+    if isinstance(record, Score):
+        return record
+    if isinstance(record, Sequence) and not isinstance(record, (str, bytes, bytearray)):
+        return [type(record).__name__, *map(contents, record)]
+    if dataclasses.is_dataclass(record):
+        return [contents(getattr(record, field.name)) for field in dataclasses.fields(record)]
+    return record
 
 
 def is_identical(one: Any, other: Any) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import dataclasses
 import json
-from collections.abc import Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -14,7 +13,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from core.storage.made import errors, groups, is_identical, outputs, steps, trajectories
+from core.storage.made import (
+    contents,
+    errors,
+    groups,
+    is_identical,
+    outputs,
+    steps,
+    trajectories,
+)
 from rolloutlib import PolicyOutput, RolloutError, Score, Step, Trajectory, TrajectoryGroup
 from rolloutlib.rollouts import UnstorableError
 
@@ -29,17 +36,6 @@ TRAJECTORY = Trajectory(
     seed=7,
     member=0,
 )
-
-
-def contents(record: Any) -> Any:
-    """A record as the lists and arrays of its fields, to be compared strictly."""
-    if isinstance(record, Score):
-        return record
-    if isinstance(record, Sequence) and not isinstance(record, (str, bytes, bytearray)):
-        return [type(record).__name__, *map(contents, record)]
-    if dataclasses.is_dataclass(record):
-        return [contents(getattr(record, field.name)) for field in dataclasses.fields(record)]
-    return record
 
 
 @given(st.one_of(outputs, steps(), trajectories(), errors, groups()))
