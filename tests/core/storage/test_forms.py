@@ -22,7 +22,7 @@ from core.storage.made import (
     steps,
     trajectories,
 )
-from rolloutlib import PolicyOutput, RolloutError, Score, Step, Trajectory, TrajectoryGroup
+from rolloutlib import PolicyOutput, RolloutError, Step, Trajectory, TrajectoryGroup
 from rolloutlib.rollouts import UnstorableError
 
 TRAJECTORY = Trajectory(
