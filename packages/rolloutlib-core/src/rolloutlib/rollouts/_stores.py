@@ -166,24 +166,25 @@ class RunStore:
 
         def report(kind: EventKind, episode: Trajectory[Any, Any] | RolloutError) -> None:
             is_error = isinstance(episode, RolloutError)
+            records: dict[str, Any] = {}
+            if kind != "started":
+                records["error" if is_error else "trajectory"] = episode
             reporter.report(
                 kind,
                 item_id=group.item_id,
                 index=(episode.index if is_error else episode.member) or 0,
                 attempt=episode.attempt,
                 seed=episode.seed or 0,
-                error=episode if is_error else None,
-                trajectory=None if is_error or kind == "started" else episode,
+                **records,
             )
 
         for trajectory in group.trajectories:
             report("started", trajectory)
             report("finished", trajectory)
         for error in group.errors:
-            episode = error.trajectory
-            if error.phase == "grade" and episode is not None:  # finished, before that
-                report("started", episode)
-                report("finished", episode)
+            report("started", error)
+            if error.phase == "grade" and error.trajectory is not None:
+                report("finished", error.trajectory)  # and then its group could not be graded
             report("failed", error)
         for error in group.retried:
             report("retried", error)

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, Self
 from pydantic_core import from_json, to_json
 
 from rolloutlib.rollouts import TrajectoryGroup
-from rolloutlib.rollouts._codec import Encode, Encoder
+from rolloutlib.rollouts._codec import Encode, Encoder, UnstorableError
 from rolloutlib.storage._lines import (
     Path,
     header_line,
@@ -64,9 +64,7 @@ class GroupWriter:
         self._encode = encode
         self._fsync = fsync
         self._lock = threading.Lock()
-        form: Any = None
-        if settings is not None:
-            form = from_json(to_json(Encoder(encode).write(dict(settings))))
+        form = None if settings is None else _form(settings, encode)
         folder = FilePath(path).parent
         folder.mkdir(parents=True, exist_ok=True)
         # Not buffered: what is written is the system's, and nothing of it is written later.
@@ -158,6 +156,15 @@ class GroupWriter:
             raise BlockingIOError(msg) from error
         except OSError:  # a file system without locks
             return
+
+
+def _form(settings: Mapping[str, Any], encode: Encode | None) -> Any:
+    """Return settings as they are read from a header."""
+    try:
+        return from_json(to_json(Encoder(encode).write(dict(settings))))
+    except UnstorableError as error:
+        error.path.append("settings")
+        raise
 
 
 def _refuse(path: Path, before: Mapping[str, Any] | None, now: Mapping[str, Any]) -> None:
