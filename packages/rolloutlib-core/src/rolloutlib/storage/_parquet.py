@@ -139,11 +139,12 @@ def _rows(path: Path) -> Iterator[Any]:
     pa, parquet = load_pyarrow(), load_pyarrow("pyarrow.parquet")
     schema = arrow_schema()
     with parquet.ParquetFile(os.fspath(path)) as file:
-        for batch in file.iter_batches(_ROWS_AT_ONCE, columns=schema.names):
-            # Another library may have written the file, with its own types of text and lists.
-            table = pa.Table.from_batches([batch]).select(schema.names).cast(schema)
-            for part in table.to_batches():
-                yield from from_batch(part)
+        for number in range(file.num_row_groups):  # a batch would join small ones
+            for batch in file.iter_batches(_ROWS_AT_ONCE, [number], schema.names):
+                # Another library may have written the file, with its own types of text and lists.
+                table = pa.Table.from_batches([batch]).select(schema.names).cast(schema)
+                for part in table.to_batches():
+                    yield from from_batch(part)
 
 
 @contextlib.contextmanager
