@@ -26,6 +26,7 @@ AREAS = (
     "collecting",
     "records",
     "training",
+    "storage",
     "spaces",
     "adapters",
     "graders",
