@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +109,12 @@ def test_a_folder_that_cannot_be_made_is_told_of_before_anything_is_played(tmp_p
     for start in (collect, acollect):
         with pytest.raises((FileExistsError, NotADirectoryError)):
             start([*"a"], make_env, policy, store=GroupStore(tmp_path / "file" / "run.jsonl"))
+
+
+@pytest.mark.parametrize("start", [collect, acollect])
+def test_a_path_in_place_of_a_store_is_refused(tmp_path: Path, start: Callable[..., Any]) -> None:
+    with pytest.raises(TypeError, match=r"GroupStore\(path\), got '.*run\.jsonl'"):
+        start(["a"], make_env, policy, store=str(tmp_path / "run.jsonl"))
 
 
 def test_a_file_of_groups_of_no_run_is_refused(tmp_path: Path) -> None:

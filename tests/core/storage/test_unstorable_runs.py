@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from core.rollouts.scripted import ScriptedEnv, policy
+from core.rollouts.scripted import Log, ScriptedEnv, policy
 from core.storage.runs import Factory, make_env
 from rolloutlib import Dataset, TrajectoryGroup, acollect, collect
 from rolloutlib.rollouts import (
+    BatchedPolicy,
     Retry,
     UnstorableError,
 )
@@ -102,6 +103,27 @@ def test_what_an_episode_cannot_store_is_refused_at_its_first_step(
         list(groups)
     assert len(calls) <= concurrency
     assert list(read_groups(tmp_path / "run.jsonl")) == []
+
+
+def test_lock_step_ends_with_the_first_step_that_cannot_be_stored(tmp_path: Path) -> None:
+    calls: list[int] = []
+
+    def decide(observations: Sequence[str]) -> list[Any]:
+        calls.append(len(observations))
+        return [Action() for _ in observations]
+
+    log = Log()
+    groups = collect(
+        range(9),
+        lambda _: ScriptedEnv(length=100, log=log),
+        BatchedPolicy(decide),
+        num_rollouts=4,
+        store=GroupStore(tmp_path / "run.jsonl"),
+    )
+    with pytest.raises(UnstorableError, match=r"^trajectory\.steps\.actions\[0\]"):
+        list(groups)
+    assert calls == [4]
+    assert (log.opened, log.open) == (4, 0)
 
 
 def test_what_turns_out_too_late_comes_with_the_group(tmp_path: Path) -> None:

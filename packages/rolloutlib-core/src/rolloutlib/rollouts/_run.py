@@ -126,6 +126,9 @@ class Run(Generic[ItemT, ObservationT, ActionT]):
         self.num_rollouts = num_rollouts
         self.max_steps = max_steps
         self.metadata: dict[str, Any] = snapshot(dict(metadata or {}))
+        if store is not None and not isinstance(cast("object", store), Store):
+            msg = f"store must be such as rolloutlib.storage.GroupStore(path), got {store!r}"
+            raise TypeError(msg)
         if seed is None and store is not None:
             seed = store.read_seed()
         self.seed: int = secrets.randbits(SEED_BITS) if seed is None else int(seed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, TypeAlias, cast
+from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
 
 import anyio
 import anyio.to_thread
@@ -17,6 +17,7 @@ from rolloutlib.rollouts._trajectories import RolloutError, Trajectory, Trajecto
 AnyGroup: TypeAlias = TrajectoryGroup[Any, Any, Any]
 
 
+@runtime_checkable
 class Store(Protocol):
     """Keeps the groups of a run; `rolloutlib.storage.GroupStore` does it in a file.
 
