@@ -209,6 +209,22 @@ class ArrayColumn(Sequence["ArrayT | None"], Generic[ArrayT]):
             raise ValueError(msg)
         return self
 
+    @classmethod
+    def of_parts(cls, numbers: ArrayT, offsets: NDArray[Any], present: NDArray[np.bool_]) -> Self:
+        """Return the column that has these parts, which are not checked; see `parts`."""
+        self = cls.__new__(cls)
+        self._kind = type(numbers)
+        self._offsets, self._present, self._values = offsets, present, numbers.numbers
+        return self
+
+    def parts(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.bool_]]:
+        """Return what the column is made of, to be read only.
+
+        Returns:
+            All numbers; where those of each step end, after a zero; whether each step has any array.
+        """
+        return self._values, self._offsets, self._present
+
     def joined(self) -> ArrayT:
         """Return the numbers of all steps."""
         return self._kind.view(self._values)

@@ -7,15 +7,16 @@ import importlib
 from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias, cast
 
+import numpy as np
 from numpy.typing import NDArray
 
-import rolloutlib
+from rolloutlib import __version__
 
 Row: TypeAlias = dict[str, Any]
 """The values of a row by column, None where there is none."""
 
-Numbers: TypeAlias = tuple[NDArray[Any], list[int | None]]
-"""The numbers of all steps of a row, and how many each step has, or None: a value of `NUMBERS`."""
+Numbers: TypeAlias = tuple[NDArray[Any], NDArray[Any], NDArray[np.bool_]]
+"""The value of a row in a column of numbers: the parts of an `ArrayColumn`."""
 
 FORMAT = "rolloutlib.trajectories"
 VERSION = 1
@@ -110,7 +111,7 @@ def arrow_schema() -> Any:
     numbers = {"int32": pa.int32(), "float32": pa.float32()}
     fields = [pa.field(name, kinds[kind]) for name, kind in COLUMNS.items()]
     fields += [pa.field(name, pa.list_(pa.list_(numbers[kind]))) for name, kind in NUMBERS.items()]
-    version = {"format": FORMAT, "version": str(VERSION), "library": rolloutlib.__version__}
+    version = {"format": FORMAT, "version": str(VERSION), "library": __version__}
     return pa.schema(fields, {f"rolloutlib.{key}": text for key, text in version.items()})
 
 
@@ -141,7 +142,7 @@ def check_schema(schema: Any, source: str) -> None:
         library = metadata.get(b"rolloutlib.library", b"").decode()
         msg = (
             f"{source} holds trajectories in version {found!r} of the columns, written by "
-            f"rolloutlib {library}; this one, {rolloutlib.__version__}, reads version {VERSION}"
+            f"rolloutlib {library}; this one, {__version__}, reads version {VERSION}"
         )
         raise ValueError(msg)
     missing = [name for name in (*COLUMNS, *NUMBERS) if name not in schema.names]

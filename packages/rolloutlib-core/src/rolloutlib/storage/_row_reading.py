@@ -176,8 +176,8 @@ def _column(
         return None
     if isinstance(cell, Mapping):  # numbers of 64 bits
         return ArrayColumn[Any].split(read_numbers(kind, cell), cell["lengths"])
-    values, lengths = cell
-    return ArrayColumn[Any].split(kind.of(values, kind.__name__), lengths)
+    values, offsets, present = cell
+    return ArrayColumn[Any].of_parts(kind.of(values, kind.__name__), offsets, present)
 
 
 def _version(text: str | None) -> int | str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
@@ -112,7 +113,7 @@ class RowWriter:
         self._put_flag("truncated", trajectory.truncated)
         seen = (trajectory.initial_observation, *columns.next_observations)
         row["observations"], row["observation_format"] = self._texts("observations", seen)
-        if not all(one is two for one, two in zip(columns.observations, seen, strict=False)):
+        if not all(map(operator.is_, columns.observations, seen)):
             texts, kind = self._texts("observations", columns.observations)
             if kind != row["observation_format"] or texts != row["observations"][:-1]:
                 form = self._form("observations", list(columns.observations))
@@ -189,21 +190,23 @@ class RowWriter:
             self._row[name] = values
 
     def _put_versions(self, versions: Sequence[int | str | None]) -> None:
-        if all(map(_is_plain_version, versions)):
+        known = set(versions) - {None}
+        if not all(map(_is_plain_version, known)):
+            self._exact["versions"] = self._form("versions", list(versions))
+        elif known:
             texts = [str(version) if type(version) is int else version for version in versions]
             self._put_texts("versions", texts)
-        else:
-            self._exact["versions"] = self._form("versions", list(versions))
 
     def _put_numbers(self, name: str, column: Sequence[Any]) -> None:
         if not isinstance(column, ArrayColumn):
             return
         numbers = cast("ArrayColumn[Any]", column)
-        values, lengths = numbers.joined(), numbers.lengths()
-        if values.numbers.itemsize == 4 or not len(values):
-            self._row[name] = (values.numbers, lengths)
+        parts = numbers.parts()
+        if parts[0].itemsize == 4 or not parts[0].size:
+            self._row[name] = parts
         else:
-            self._exact[name] = {"lengths": lengths, **write_numbers(values)}
+            form = write_numbers(numbers.joined())
+            self._exact[name] = {"lengths": numbers.lengths(), **form}
 
 
 def is_number(version: str) -> bool:
@@ -221,7 +224,7 @@ def _is_plain_version(version: int | str | None) -> bool:
     """Tell whether a version can be told from its text: "3" cannot, since 3 reads so too."""
     if type(version) is int:
         return version.bit_length() < 64
-    return version is None or (type(version) is str and not is_number(version))
+    return type(version) is str and not is_number(version)
 
 
 _LIMIT = 2**63

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rolloutlib.storage._arrow import (
     COLUMNS,
@@ -66,40 +67,47 @@ def _to_batch(rows: Sequence[Row]) -> Any:
 
 def _join(cells: Sequence[Numbers | None], kind: str) -> Any:
     """Return the column of such cells: a list of lists of numbers each."""
-    pa = load_pyarrow()
-    present = [cell for cell in cells if cell is not None]
-    dtype, size = np.dtype(kind), sum([numbers.size for numbers, _ in present])
+    pa, dtype = load_pyarrow(), np.dtype(kind)
+    known = [cell for cell in cells if cell is not None]
+    size = sum([numbers.size for numbers, _, _ in known])
     buffer = pa.allocate_buffer(size * dtype.itemsize)
-    if size:
-        out = np.frombuffer(buffer, dtype)
-        np.concatenate([numbers for numbers, _ in present], out=out, casting="unsafe")
+    steps = missing = np.empty(0, np.int64)
+    if known:
+        if size:
+            out = np.frombuffer(buffer, dtype)
+            np.concatenate([numbers for numbers, _, _ in known], out=out, casting="unsafe")
+        ends = np.concatenate([offsets[1:] for _, offsets, _ in known])
+        steps = ends - np.concatenate([offsets[:-1] for _, offsets, _ in known])
+        missing = ~np.concatenate([present for _, _, present in known])
     values = pa.Array.from_buffers(pa.from_numpy_dtype(dtype), size, [None, buffer])
-    inner = _lists([length for _, lengths in present for length in lengths], values)
-    return _lists([None if cell is None else len(cell[1]) for cell in cells], inner)
+    rows = np.array([0 if cell is None else cell[2].size for cell in cells], np.int64)
+    return _lists(rows, [cell is None for cell in cells], _lists(steps, missing, values))
 
 
-def _lists(sizes: Sequence[int | None], values: Any) -> Any:
-    """Return the array that has so many of the values in each list, or null."""
+def _lists(sizes: NDArray[np.int64], missing: Any, values: Any) -> Any:
+    """Return the array that has so many of the values in each list; some lists are null."""
     pa = load_pyarrow()
-    offsets = np.cumsum([0, *[size or 0 for size in sizes]], dtype=np.int32)
-    missing = np.array([size is None for size in sizes], np.bool_)
-    return pa.ListArray.from_arrays(pa.array(offsets), values, mask=pa.array(missing))
+    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
+    mask = pa.array(np.asarray(missing, np.bool_))
+    return pa.ListArray.from_arrays(pa.array(offsets), values, mask=mask)
 
 
 def _split(column: Any) -> list[Numbers | None]:
     """Return the cells of such a column."""
     inner = column.flatten()  # leaves out nulls, and what is beyond the ends of a slice
-    sizes = inner.value_lengths().to_pylist()
+    sizes = inner.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
+    offsets = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+    present = inner.is_valid().to_numpy(zero_copy_only=False)
     values = inner.flatten().to_numpy(zero_copy_only=False)
     cells: list[Numbers | None] = []
-    step = start = 0
+    step = 0
     for size in column.value_lengths().to_pylist():
         if size is None:
             cells.append(None)
             continue
-        lengths = sizes[step : step + size]
-        stop = start + sum([length or 0 for length in lengths])
-        # A copy, since a view would keep the numbers of all rows.
-        cells.append((values[start:stop].copy(), lengths))
-        step, start = step + size, stop
+        stops = offsets[step : step + size + 1]
+        # Copies, since views would keep the numbers of all rows.
+        numbers = values[stops[0] : stops[-1]].copy()
+        cells.append((numbers, stops - stops[0], present[step : step + size].copy()))
+        step += size
     return cells
