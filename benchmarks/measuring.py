@@ -27,6 +27,7 @@ AREAS = (
     "records",
     "training",
     "storage",
+    "parquet",
     "spaces",
     "adapters",
     "graders",
