@@ -21,7 +21,19 @@ from itertools import repeat
 from time import perf_counter
 from typing import Any, Literal, TypeAlias
 
-AREAS = ("rollouts", "collecting", "records", "spaces", "adapters", "graders", "imports", "scaling")
+AREAS = (
+    "rollouts",
+    "collecting",
+    "records",
+    "training",
+    "storage",
+    "parquet",
+    "spaces",
+    "adapters",
+    "graders",
+    "imports",
+    "scaling",
+)
 """The modules of rows; each has a list `ROWS`."""
 
 Measure: TypeAlias = Callable[[], float]

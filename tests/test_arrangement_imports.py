@@ -136,6 +136,8 @@ MAY_IMPORT = {
     "envs": {"private", "types", "scores", "spaces"},
     "rollouts": {"private", "types", "scores", "spaces", "envs"},
     "testing": {"private", "envs", "rollouts"},
+    "training": {"private", "types", "scores", "spaces", "envs", "rollouts"},
+    "storage": {"private", "types", "scores", "spaces", "envs", "rollouts"},
     "datasets": set[str](),
 }
 

@@ -6,14 +6,16 @@ import array
 import copy
 import json
 import pickle
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rolloutlib import PolicyOutput, Step, Trajectory
+from core.rollouts.scripted import ScriptedEnv
+from rolloutlib import PolicyOutput, Step, Trajectory, rollout
+from rolloutlib.rollouts import StopReason
 
 
 class Tensor:
@@ -84,6 +86,12 @@ def test_a_float64_equals_the_float32_that_is_kept_of_it() -> None:
     assert output == PolicyOutput("a", tokens=(1, 2), logprobs=(-0.1, -0.2))
 
 
+@pytest.mark.parametrize("ids", [[2**64], np.array([2**63], np.uint64)])
+def test_ids_beyond_64_bits_are_refused(ids: Any) -> None:
+    with pytest.raises(TypeError, match="at most 64 bits"):
+        PolicyOutput("a", tokens=ids)
+
+
 def test_ids_beyond_32_bits_are_kept() -> None:
     ids = [2**31, 2**40]
     forms: list[Any] = [list, np.array]
@@ -91,8 +99,8 @@ def test_ids_beyond_32_bits_are_kept() -> None:
         tokens = PolicyOutput("a", tokens=form(ids)).tokens
         assert tokens == ids
         assert np.asarray(tokens).dtype == np.int64
-    with pytest.raises(TypeError, match="at most 64 bits"):
-        PolicyOutput("a", tokens=[2**64])
+    unsigned: Any = np.array([7], np.uint64)
+    assert PolicyOutput("a", tokens=unsigned).tokens == [7]
 
 
 def test_they_are_sequences_like_tuples() -> None:
@@ -161,3 +169,56 @@ def test_outputs_survive_pickling_and_copying() -> None:
         assert np.asarray(again.tokens).flags.writeable is False
     with pytest.raises(AttributeError):
         output.action = "b"  # pyright: ignore[reportAttributeAccessIssue]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_step_and_its_prompt_take_the_same_forms(form: Any) -> None:
+    step = Step(
+        "o", "a", 0.0, "p", False, False, policy_tokens=form([3, 4]), policy_prompt_tokens=form([])
+    )
+    assert step.policy_tokens == (3, 4)
+    assert step.policy_prompt_tokens == ()
+    assert Trajectory("o", [step]).steps[0] == step
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        *[(reason, reason) for reason in get_args(StopReason)],
+        ("eos", "stop"),
+        ("end_turn", "stop"),
+        ("STOP", "stop"),
+        ("max_tokens", "length"),
+        ("MAX_TOKENS", "length"),
+        ("tool_use", "tool_calls"),
+        ("tool-calls", "tool_calls"),
+        ("abort", "aborted"),
+        ("cancelled", "aborted"),
+        ("model_context_window_exceeded", "context_overflow"),
+        ("content_filter", None),
+        ("", None),
+        (None, None),
+    ],
+)
+def test_the_samplers_words_are_kept_and_read_as_one_of_a_few_reasons(
+    text: str | None, reason: str | None
+) -> None:
+    output = PolicyOutput("a", stop_reason=text)
+    step = Step("o", "a", 0.0, "p", False, False, policy_stop_reason=text)
+    assert (output.stop_reason, output.finish) == (text, reason)
+    assert (step.policy_stop_reason, step.policy_finish) == (text, reason)
+
+
+def test_a_stop_reason_that_is_no_text_is_kept_and_unknown() -> None:
+    reason: Any = {"type": "stop", "matched": 2}
+    output = PolicyOutput("a", stop_reason=reason)
+    assert (output.stop_reason, output.finish) == (reason, None)
+
+
+def test_a_rollout_records_why_each_turn_ended() -> None:
+    words = iter(["length", "end_turn"])
+    trajectory = rollout(
+        ScriptedEnv(2), lambda observation: PolicyOutput("a", tokens=[1], stop_reason=next(words))
+    )
+    assert [step.policy_stop_reason for step in trajectory.steps] == ["length", "end_turn"]
+    assert [step.policy_finish for step in trajectory.steps] == ["length", "stop"]

@@ -2,6 +2,7 @@
 
 from rolloutlib.rollouts._batch_policies import AsyncBatchPolicy, BatchPolicy
 from rolloutlib.rollouts._batching import AsyncBatchedPolicy, BatchedPolicy
+from rolloutlib.rollouts._codec import UnstorableError
 from rolloutlib.rollouts._collect import acollect, collect
 from rolloutlib.rollouts._collector import AsyncCollector
 from rolloutlib.rollouts._events import Progress, RolloutEvent
@@ -19,6 +20,9 @@ from rolloutlib.rollouts._retries import Retry
 from rolloutlib.rollouts._rollout import arollout, rollout
 from rolloutlib.rollouts._run import StalledError
 from rolloutlib.rollouts._steps import Step
+from rolloutlib.rollouts._stop_reasons import StopReason
+from rolloutlib.rollouts._stores import Store
+from rolloutlib.rollouts._summary import Summary, summarize
 from rolloutlib.rollouts._timeouts import Timeouts
 from rolloutlib.rollouts._trajectories import (
     ItemT,
@@ -46,9 +50,13 @@ __all__ = [
     "RolloutEvent",
     "StalledError",
     "Step",
+    "StopReason",
+    "Store",
+    "Summary",
     "Timeouts",
     "Trajectory",
     "TrajectoryGroup",
+    "UnstorableError",
     "acollect",
     "arollout",
     "arollout_group",
@@ -56,4 +64,5 @@ __all__ = [
     "derive_seed",
     "rollout",
     "rollout_group",
+    "summarize",
 ]

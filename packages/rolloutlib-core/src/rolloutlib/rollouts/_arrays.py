@@ -113,6 +113,9 @@ class TokenIds(NumberArray[int]):
                 form = f"{ids.dtype} of shape {ids.shape}"
                 msg = f"{name} must be integers in one dimension, got {form}"
                 raise TypeError(msg)
+            if ids.dtype == np.uint64 and ids.size and ids.max() >= 2**63:
+                msg = f"{name} must be integers of at most 64 bits, sign included: got {ids.max()}"
+                raise TypeError(msg)
             return cls.view(ids.copy() if ids.dtype in _STORED else ids.astype(np.int64))
         items = values if isinstance(values, (list, tuple)) else list(values)
         try:
@@ -190,6 +193,51 @@ class ArrayColumn(Sequence["ArrayT | None"], Generic[ArrayT]):
         self._present = np.array([item is not None for item in arrays], dtype=np.bool_)
         self._values = kind.stored(np.concatenate(present)) if present else np.empty(0)
 
+    @classmethod
+    def split(cls, numbers: ArrayT, lengths: Sequence[int | None]) -> Self:
+        """Return the column that has all numbers, and so many of them for each step, or None.
+
+        Raises:
+            ValueError: There are more or fewer numbers.
+        """
+        self = cls.__new__(cls)
+        self._kind = type(numbers)
+        self._offsets = np.cumsum([0, *[length or 0 for length in lengths]], dtype=np.int64)
+        self._present = np.array([length is not None for length in lengths], dtype=np.bool_)
+        self._values = numbers.numbers
+        if self._offsets[-1] != len(numbers) or np.diff(self._offsets).min(initial=0) < 0:
+            msg = f"{len(numbers)} numbers cannot be split into so many: {lengths}"
+            raise ValueError(msg)
+        return self
+
+    @classmethod
+    def of_parts(cls, numbers: ArrayT, offsets: NDArray[Any], present: NDArray[np.bool_]) -> Self:
+        """Return the column that has these parts, which are not checked; see `parts`."""
+        self = cls.__new__(cls)
+        self._kind = type(numbers)
+        self._offsets, self._present, self._values = offsets, present, numbers.numbers
+        return self
+
+    def parts(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.bool_]]:
+        """Return what the column is made of, to be read only.
+
+        Returns:
+            All numbers; where those of each step end, after a zero; whether each step has any array.
+        """
+        return self._values, self._offsets, self._present
+
+    def joined(self) -> ArrayT:
+        """Return the numbers of all steps."""
+        return self._kind.view(self._values)
+
+    def lengths(self) -> list[int | None]:
+        """Return how many numbers each step has, or None."""
+        stops = self._offsets.tolist()
+        return [
+            stop - start if present else None
+            for start, stop, present in zip(stops, stops[1:], self._present.tolist(), strict=False)
+        ]
+
     @overload
     def __getitem__(self, index: int) -> ArrayT | None: ...
     @overload
@@ -201,6 +249,15 @@ class ArrayColumn(Sequence["ArrayT | None"], Generic[ArrayT]):
             return None
         start, stop = self._offsets[:-1][index], self._offsets[1:][index]
         return self._kind.view(self._values[start:stop])
+
+    def arrays(self) -> list[NDArray[Any] | None]:
+        """Return the array of each step, or None: views, to be read only."""
+        stops = self._offsets.tolist()
+        values = self._values
+        return [
+            values[start:stop] if present else None
+            for start, stop, present in zip(stops, stops[1:], self._present.tolist(), strict=False)
+        ]
 
     def __len__(self) -> int:
         return len(self._present)
@@ -221,6 +278,13 @@ def compact(kind: type[ArrayT], arrays: Sequence[Sequence[Any] | None]) -> Seque
     if all(item is None for item in arrays):
         return (None,) * len(arrays)
     return ArrayColumn(kind, cast("Sequence[ArrayT | None]", arrays))
+
+
+def arrays_of(column: Sequence[NumberArray[Any] | None]) -> list[NDArray[Any] | None]:
+    """Return the arrays of a column that `compact` made, to be read only; None where unknown."""
+    if isinstance(column, ArrayColumn):
+        return cast("ArrayColumn[Any]", column).arrays()
+    return [None if item is None else item.numbers for item in column]
 
 
 def _is_array(values: object) -> bool:

@@ -30,6 +30,7 @@ from rolloutlib.rollouts._run import (
 )
 from rolloutlib.rollouts._sequence import run_groups
 from rolloutlib.rollouts._sources import Items, check_items, open_source
+from rolloutlib.rollouts._stores import Store, run_settings
 from rolloutlib.rollouts._timeouts import Timeouts
 from rolloutlib.rollouts._trajectories import ItemT, TrajectoryGroup
 
@@ -55,6 +56,7 @@ def collect(
     grade_group: GroupGrader[ItemT, ObservationT, ActionT] | None = None,
     on_event: OnEvent | None = None,
     snapshots: bool = True,
+    store: Store | None = None,
 ) -> Generator[TrajectoryGroup[ItemT, ObservationT, ActionT]]:
     """Run several episodes of each item, and yield each item's group.
 
@@ -93,10 +95,13 @@ def collect(
         on_event: Is told what happens, as it happens.
         snapshots: Give each member a copy of the item, and record copies of observations, actions
             and infos. Without, the objects themselves are used.
+        store: Keeps each group when it is finished. Groups that it has already are yielded from it,
+            and not played; its seed is the run's, if no seed is given.
 
     Raises:
         TypeError: An argument has the wrong type.
-        ValueError: An argument has no usable value.
+        ValueError: An argument has no usable value, or the store has groups of another run.
+        UnstorableError: The store cannot keep an item, or what an episode is made of.
         StalledError: Too many episodes in a row failed.
         BaseException: What reading the items raises, or, with `on_error="raise"`, what failed.
             `TrajectoryGroup.all_from_exception` gives what was finished and not yielded.
@@ -123,12 +128,16 @@ def collect(
         grade_group=grade_group,
         on_event=on_event,
         snapshots=snapshots,
+        store=store,
     )
     run.refuse_coroutines()
+    items = check_items(items)
     begin = _beginner(run, items, get_item_id)
+    if run.store is not None:
+        run.store.prepare(run_settings(run), items)
     if not isinstance(caller, AsyncCaller):
-        return run_groups(run, caller, iter(check_items(items)), begin)
-    source = open_source(check_items(items), inline=False)
+        return run_groups(run, caller, iter(items), begin)
+    source = open_source(items, inline=False)
     engine: dict[str, Any] = {"concurrency": concurrency, "order": order, "buffer": buffer}
     return _drain(lambda: AsyncCollector(Engine(run, caller, source, begin, **engine)))
 
@@ -154,6 +163,7 @@ def acollect(
     grade_group: AsyncGroupGrader[ItemT, ObservationT, ActionT] | None = None,
     on_event: OnEvent | None = None,
     snapshots: bool = True,
+    store: Store | None = None,
     inline: bool = False,
 ) -> AsyncCollector[ItemT, ObservationT, ActionT]:
     """Run several episodes of each item, many at the same time: `collect`'s asynchronous twin.
@@ -204,12 +214,15 @@ def acollect(
         on_event: Is told what happens, as it happens, on the event loop.
         snapshots: Give each member a copy of the item, and record copies of observations, actions
             and infos. Without, the objects themselves are used.
+        store: Keeps each group when it is finished. Groups that it has already are handed out from
+            it, and not played; its seed is the run's, if no seed is given.
         inline: Call a synchronous policy or grader, items, and environments that `as_async` adapts,
             on the event loop, for those that never block.
 
     Raises:
         TypeError: An argument has the wrong type.
-        ValueError: An argument has no usable value.
+        ValueError: An argument has no usable value, or the store has groups of another run.
+        UnstorableError: The store cannot keep the metadata, the options or the first item.
     """
     refuse_lock_step(policy)
     caller = AsyncCaller(policy, inline=inline)
@@ -228,9 +241,12 @@ def acollect(
         grade_group=grade_group,
         on_event=on_event,
         snapshots=snapshots,
+        store=store,
         inline=inline,
     )
     _check_order(order, buffer)
+    if run.store is not None:
+        run.store.prepare(run_settings(run), items)
     engine = Engine(
         run,
         caller,

@@ -105,7 +105,11 @@ class Engine(Generic[ItemT, ObservationT, ActionT]):
             self.end()
 
     def end(self) -> None:
-        """Let nobody wait for a group."""
+        """Let nobody wait for a group, and let go of the store."""
+        if self._ended:
+            return
+        if self._run.store is not None:
+            self._run.store.close()
         self._ended = True
         self._notify()
 
@@ -177,12 +181,21 @@ class Engine(Generic[ItemT, ObservationT, ActionT]):
         while len(self._finished) + len(self._held) >= self._most_finished:
             await self._changed.wait()
         item = await self._source.take()
+        store = self._run.store
         if item is None:
             self._exhausted = True
+            if store is not None:
+                await store.afinish(self._num_begun)
             return
         position = self._num_begun
-        self._unfinished[position] = self._begin(*item, position)
+        outcomes = self._begin(*item, position)
         self._num_begun += 1
+        if store is not None:
+            kept = await store.afind(position, outcomes.group())
+            if kept is not None:
+                self._hand_out(position, kept)
+                return
+        self._unfinished[position] = outcomes
         self._members = ((position, index) for index in range(self._run.num_rollouts))
         # One for each member, this worker included, and one to begin the next group meanwhile.
         self._add_workers(self._run.num_rollouts)
@@ -214,7 +227,12 @@ class Engine(Generic[ItemT, ObservationT, ActionT]):
         self, position: int, outcomes: Outcomes[ItemT, ObservationT, ActionT]
     ) -> None:
         group = await agrade(self._run, outcomes.group())
+        if self._run.store is not None:
+            await self._run.store.akeep(position, group)
         del self._unfinished[position]
+        self._hand_out(position, group)
+
+    def _hand_out(self, position: int, group: Group[ItemT, ObservationT, ActionT]) -> None:
         if self._order == "completion":
             self._finished.append(group)
         else:

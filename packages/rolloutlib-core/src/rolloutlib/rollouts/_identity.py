@@ -43,6 +43,12 @@ def derive_seed(seed: int, *path: int | str) -> int:
     return int.from_bytes(digest[:4], "big") >> (32 - SEED_BITS)
 
 
+def member_seed(seed: int, item_id: str, member: int, attempt: int) -> int:
+    """Return the seed of an attempt at a member of a group, from the seed of the group."""
+    path = (item_id, member, attempt) if attempt else (item_id, member)
+    return derive_seed(seed, *path)
+
+
 def content_id(item: object, make_env: Callable[..., object]) -> str:
     """Return a name for an item as a certain factory uses it: equal items, equal names.
 
@@ -54,6 +60,19 @@ def content_id(item: object, make_env: Callable[..., object]) -> str:
     except Exception:  # whatever the item does that is looked at
         return uuid.uuid4().hex[:16]
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def describe_function(function: Callable[..., object]) -> str:
+    """Return a text that tells a function of an item or a group from others, in every process."""
+    return json.dumps(_factory(function))
+
+
+def same_contents(one: object, other: object) -> bool:
+    """Tell whether two items are equal, as far as their contents can be told."""
+    try:
+        return _text(one) == _text(other)
+    except Exception:  # whatever an item does that is looked at
+        return True
 
 
 def _factory(function: Callable[..., object]) -> Any:

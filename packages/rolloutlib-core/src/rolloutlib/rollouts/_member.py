@@ -7,8 +7,9 @@ from typing import Any, Generic
 
 from rolloutlib._exceptions import read_error
 from rolloutlib._values import snapshot
+from rolloutlib.rollouts._codec import UnstorableError
 from rolloutlib.rollouts._events import EventKind
-from rolloutlib.rollouts._identity import content_id, derive_seed
+from rolloutlib.rollouts._identity import content_id, member_seed
 from rolloutlib.rollouts._policies import ActionT, ObservationT
 from rolloutlib.rollouts._recorder import Recorder
 from rolloutlib.rollouts._run import Run
@@ -53,8 +54,8 @@ class Outcomes(Generic[ItemT, ObservationT, ActionT]):
     def member(self, index: int, attempt: int) -> Member[ItemT, ObservationT, ActionT]:
         """Return an attempt at a member, with an item and a seed of its own."""
         item = snapshot(self._original) if self.run.snapshots else self._original
-        path = (self.item_id, index, attempt) if attempt else (self.item_id, index)
-        return Member(self, index, attempt, item, derive_seed(self._seed, *path))
+        seed = member_seed(self._seed, self.item_id, index, attempt)
+        return Member(self, index, attempt, item, seed)
 
     def group(self) -> TrajectoryGroup[ItemT, ObservationT, ActionT]:
         """Return the record of the members that have an outcome."""
@@ -111,8 +112,8 @@ class Member(Generic[ItemT, ObservationT, ActionT]):
             member=self.index,
             attempt=self.attempt,
         )
-        if self._reporter:
-            self._recorder.on_step = self._report_step
+        if self._reporter or (run.store and not run.store.verified):
+            self._recorder.on_step = self._after_step
         return self._recorder
 
     def keep(self, trajectory: Trajectory[ObservationT, ActionT]) -> None:
@@ -144,6 +145,8 @@ class Member(Generic[ItemT, ObservationT, ActionT]):
         outcomes = self._outcomes
         if not isinstance(exception, Exception):  # an interrupt, which is no failure of the episode
             raise exception
+        if outcomes.run.store and isinstance(exception, UnstorableError):  # as others will be
+            raise exception
         recorder = self._recorder
         delay = outcomes.run.retries.take(exception, self.attempt)
         error = RolloutError.from_exception(
@@ -166,9 +169,12 @@ class Member(Generic[ItemT, ObservationT, ActionT]):
             outcomes.run.failures.add(exception)
         return delay
 
-    def _report_step(self) -> None:
+    def _after_step(self) -> None:
         if self._recorder:
             self._report("step", tokens=self._recorder.last_tokens)
+            store = self._outcomes.run.store
+            if store and not store.verified:
+                store.check(self._recorder.unfinished())
 
     def _report(self, kind: EventKind, **facts: Any) -> None:
         if self._reporter:

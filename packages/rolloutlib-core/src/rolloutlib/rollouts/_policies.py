@@ -11,6 +11,8 @@ from numbers import Integral
 from typing import Any, Generic, Protocol, TypeVar, cast
 
 from rolloutlib.rollouts._arrays import Logprobs, TokenIds
+from rolloutlib.rollouts._forms import FACTS, LOGPROBS, TOKENS, Record, Schema
+from rolloutlib.rollouts._stop_reasons import StopReason, read_stop_reason
 
 ActionT = TypeVar("ActionT")
 ObservationT = TypeVar("ObservationT")
@@ -20,7 +22,7 @@ PolicyActionT = TypeVar("PolicyActionT", covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
-class PolicyOutput(Generic[ActionT]):
+class PolicyOutput(Record, Generic[ActionT]):
     """An action, with what the model behind the policy tells about it.
 
     Token ids and log probabilities may be lists, tuples, NumPy arrays, `array.array`, or tensors on
@@ -32,7 +34,7 @@ class PolicyOutput(Generic[ActionT]):
         info: Further facts; they become `Step.policy_info`.
         tokens: The ids that the model sampled, the stop token included if there was one.
         logprobs: The behaviour policy's natural log probability of each token.
-        stop_reason: Why sampling ended, for example "stop" or "length".
+        stop_reason: Why sampling ended, in the sampler's own words, for example "stop" or "eos".
         prompt_tokens: The ids that the model was given.
         version: Which version of the policy's weights chose the action, if the sampler says so; else
             the record has what the policy's attribute `version` was when it was called.
@@ -51,10 +53,19 @@ class PolicyOutput(Generic[ActionT]):
     prompt_tokens: Sequence[int] | None = field(default=None, kw_only=True)
     version: int | str | None = field(default=None, kw_only=True)
 
+    _schema = Schema(
+        "policy_output/1", info=FACTS, tokens=TOKENS, logprobs=LOGPROBS, prompt_tokens=TOKENS
+    )
+
     def __post_init__(self) -> None:
         convert_tokens(self, prefix="")
         if self.version is not None:
             object.__setattr__(self, "version", to_version(self.version))
+
+    @property
+    def finish(self) -> StopReason | None:
+        """Why sampling ended, as one of a few reasons; None if `stop_reason` is none of them."""
+        return read_stop_reason(self.stop_reason)
 
 
 class EpisodeTruncated(Exception):  # noqa: N818 - not an error, but an outcome

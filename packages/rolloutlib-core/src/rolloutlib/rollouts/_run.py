@@ -18,6 +18,7 @@ from rolloutlib.rollouts._identity import SEED_BITS
 from rolloutlib.rollouts._policies import ActionT, ObservationT
 from rolloutlib.rollouts._recorder import check_max_steps
 from rolloutlib.rollouts._retries import Retry, RetryBudget
+from rolloutlib.rollouts._stores import RunStore, Store
 from rolloutlib.rollouts._timeouts import Timeouts
 from rolloutlib.rollouts._trajectories import ItemT, TrajectoryGroup
 from rolloutlib.scores import ScoreValue
@@ -98,6 +99,7 @@ class Run(Generic[ItemT, ObservationT, ActionT]):
         snapshots: bool,
         inline: bool = False,
         max_failures: int | None = None,
+        store: Store | None = None,
     ) -> None:
         if not callable(make_env):
             msg = f"make_env must be a function of an item, got {make_env!r}"
@@ -124,6 +126,11 @@ class Run(Generic[ItemT, ObservationT, ActionT]):
         self.num_rollouts = num_rollouts
         self.max_steps = max_steps
         self.metadata: dict[str, Any] = snapshot(dict(metadata or {}))
+        if store is not None and not isinstance(cast("object", store), Store):
+            msg = f"store must be such as rolloutlib.storage.GroupStore(path), got {store!r}"
+            raise TypeError(msg)
+        if seed is None and store is not None:
+            seed = store.read_seed()
         self.seed: int = secrets.randbits(SEED_BITS) if seed is None else int(seed)
         self.options = options
         self.on_error = on_error
@@ -135,6 +142,9 @@ class Run(Generic[ItemT, ObservationT, ActionT]):
         self.reporter: Reporter | None = None if on_event is None else Reporter(on_event)
         self.failures: Failures = Failures(max_failures)
         self.grade_failures: Failures = Failures(max_failures)
+        self.store: RunStore | None = (
+            None if store is None else RunStore(store, num_rollouts, self.reporter)
+        )
 
     def refuse_coroutines(self) -> None:
         """Refuse what a synchronous run cannot await.

@@ -58,16 +58,27 @@ def run_groups(
         BaseException: As `run_group`, or what reading an item raises;
             `TrajectoryGroup.all_from_exception` gives the group that was not finished, unless it is empty.
     """
+    store = run.store
+    num_begun = 0
     playing: Outcomes[ItemT, ObservationT, ActionT] | None = None
     try:
         for position, item in enumerate(items):
+            num_begun += 1
             playing = begin(item, position)
-            group = run_group(run, caller, playing)
+            group = None if store is None else store.find(position, playing.group())
+            if group is None:
+                group = run_group(run, caller, playing)
+                if store is not None:
+                    store.keep(position, group)
             playing = None
             yield group
+        if store is not None:
+            store.finish(num_begun)
     except BaseException as error:
         partial = None if playing is None else playing.group()
         attach(error, groups=(partial,) if partial and partial.num_requested else ())
         raise
     finally:
         close(items)
+        if store is not None:
+            store.close()

@@ -9,17 +9,19 @@ from typing import Any, Generic, cast, overload
 
 from rolloutlib._values import same, to_bool, to_float
 from rolloutlib.rollouts._arrays import Logprobs, TokenIds, compact
+from rolloutlib.rollouts._forms import FACTS, LOGPROBS, TOKENS, Record, Schema
 from rolloutlib.rollouts._policies import (
     ActionT,
     ObservationT,
     convert_tokens,
     to_version,
 )
+from rolloutlib.rollouts._stop_reasons import StopReason, read_stop_reason
 from rolloutlib.scores import Score
 
 
 @dataclass(frozen=True, slots=True)
-class Step(Generic[ObservationT, ActionT]):
+class Step(Record, Generic[ObservationT, ActionT]):
     """One action and what came of it.
 
     Attributes:
@@ -33,7 +35,7 @@ class Step(Generic[ObservationT, ActionT]):
         policy_info: The policy's further facts.
         policy_tokens: The ids that the model sampled, or None if unknown.
         policy_logprobs: The natural log probability of each of them, or None if unknown.
-        policy_stop_reason: Why sampling ended, or None if unknown.
+        policy_stop_reason: Why sampling ended, in the sampler's own words, or None if unknown.
         policy_prompt_tokens: The ids that the model was given, or None if unknown.
         policy_version: Which version of the policy chose the action, or None if unknown.
 
@@ -56,6 +58,15 @@ class Step(Generic[ObservationT, ActionT]):
     policy_prompt_tokens: Sequence[int] | None = None
     policy_version: int | str | None = None
 
+    _schema = Schema(
+        "step/1",
+        info=FACTS,
+        policy_info=FACTS,
+        policy_tokens=TOKENS,
+        policy_logprobs=LOGPROBS,
+        policy_prompt_tokens=TOKENS,
+    )
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "reward", to_float(self.reward, "reward"))
         object.__setattr__(self, "terminated", to_bool(self.terminated, "terminated"))
@@ -71,6 +82,11 @@ class Step(Generic[ObservationT, ActionT]):
     def score(self) -> Score | None:
         """The score under `info["score"]`; None if nothing of a score's form stands there."""
         return read_score(self.info)
+
+    @property
+    def policy_finish(self) -> StopReason | None:
+        """Why sampling ended, as one of a few reasons; None if the words for it are unknown."""
+        return read_stop_reason(self.policy_stop_reason)
 
 
 class StepColumns(Sequence[Step[ObservationT, ActionT]], Generic[ObservationT, ActionT]):

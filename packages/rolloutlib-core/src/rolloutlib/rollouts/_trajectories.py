@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 from rolloutlib._exceptions import find, read_error
+from rolloutlib.rollouts._forms import FACTS, SCORES, Record, Schema, record, records
 from rolloutlib.rollouts._policies import ActionT, ObservationT
+from rolloutlib.rollouts._step_forms import STEPS
 from rolloutlib.rollouts._steps import (
     Step,
     StepColumns,
@@ -26,7 +28,7 @@ Phase: TypeAlias = Literal["make_env", "reset", "policy", "step", "close", "grad
 
 
 @dataclass(frozen=True, slots=True)
-class Trajectory(Generic[ObservationT, ActionT]):
+class Trajectory(Record, Generic[ObservationT, ActionT]):
     """One episode: what was seen and done, step by step.
 
     The steps are kept by columns; `steps` makes each `Step` when it is asked for, and compares equal
@@ -53,6 +55,8 @@ class Trajectory(Generic[ObservationT, ActionT]):
     seed: int | None = field(default=None, kw_only=True)
     member: int | None = field(default=None, kw_only=True)
     attempt: int = field(default=0, kw_only=True)
+
+    _schema = Schema("trajectory/1", steps=STEPS, initial_info=FACTS, metadata=FACTS)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "steps", kept_steps(self.steps))
@@ -108,7 +112,7 @@ class Trajectory(Generic[ObservationT, ActionT]):
 
 
 @dataclass(frozen=True, slots=True)
-class RolloutError:
+class RolloutError(Record):
     """What became of an episode that failed.
 
     Attributes:
@@ -132,18 +136,7 @@ class RolloutError:
     seed: int | None = field(default=None, kw_only=True)
     trajectory: Trajectory[Any, Any] | None = field(default=None, kw_only=True)
 
-    @classmethod
-    def from_dict(cls, value: Mapping[str, Any]) -> RolloutError:
-        """Read the form that `to_dict` writes.
-
-        Raises:
-            ValueError: A field is missing, or there is one that no such error has.
-        """
-        try:
-            return cls(**value)
-        except TypeError as error:
-            msg = f"not the form of a RolloutError: {error}"
-            raise ValueError(msg) from error
+    _schema = Schema("rollout_error/1", trajectory=record(Trajectory))
 
     @classmethod
     def from_exception(
@@ -170,21 +163,9 @@ class RolloutError:
             trajectory=trajectory,
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return a form that JSON can hold, of everything but the trajectory."""
-        return {
-            "error_type": self.error_type,
-            "error_message": self.error_message,
-            "index": self.index,
-            "attempt": self.attempt,
-            "phase": self.phase,
-            "traceback": self.traceback,
-            "seed": self.seed,
-        }
-
 
 @dataclass(frozen=True, slots=True)
-class TrajectoryGroup(Generic[ItemT, ObservationT, ActionT]):
+class TrajectoryGroup(Record, Generic[ItemT, ObservationT, ActionT]):
     """Several independent episodes of one item: the unit of group-relative algorithms.
 
     Every requested episode is either in `trajectories` or in `errors`; both are in the order of
@@ -213,6 +194,15 @@ class TrajectoryGroup(Generic[ItemT, ObservationT, ActionT]):
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
     seed: int | None = field(default=None, kw_only=True)
     retried: Sequence[RolloutError] = field(default=(), kw_only=True)
+
+    _schema = Schema(
+        "trajectory_group/1",
+        trajectories=records(Trajectory),
+        scores=SCORES,
+        errors=records(RolloutError),
+        metadata=FACTS,
+        retried=records(RolloutError),
+    )
 
     def __post_init__(self) -> None:
         trajectories = tuple(self.trajectories)

@@ -1,0 +1,193 @@
+"""Writing groups to a file, each as soon as it is finished."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import threading
+from collections.abc import Mapping
+from pathlib import Path as FilePath
+from types import TracebackType
+from typing import Any, BinaryIO, Self
+
+from pydantic_core import from_json, to_json
+
+from rolloutlib.rollouts import TrajectoryGroup
+from rolloutlib.rollouts._codec import Encode, Encoder, UnstorableError
+from rolloutlib.storage._lines import (
+    Path,
+    header_line,
+    is_torn_header,
+    is_whole,
+    read_header,
+    start_of_last_line,
+    warn_of_torn_line,
+    write_line,
+)
+
+if sys.platform != "win32":
+    import fcntl
+
+
+class GroupWriter:
+    """Appends groups to a file of JSON Lines, which `read_groups` reads.
+
+    What was appended survives the death of the process; with `fsync`, that of the machine. A file
+    that is there already is appended to, after a last line that is not whole was cut off, with a
+    `TornLineWarning`. Only one writer at a time may have a file. Any thread may append.
+
+    Args:
+        path: The file; it is made now if it is not there, and so is its folder.
+        settings: What the groups were made with, for the file's first line.
+        encode: Turns values of types of your own into such that can be stored, as in
+            `TrajectoryGroup.to_dict`.
+        fsync: Wait after each group until the disk has it.
+
+    Raises:
+        UnstorableError: The settings cannot be stored.
+        ValueError: The file is no file of groups, or its groups were made with other settings, which
+            the message names.
+        BlockingIOError: Another writer has the file.
+        OSError: The file cannot be written.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        settings: Mapping[str, Any] | None = None,
+        encode: Encode | None = None,
+        fsync: bool = False,
+    ) -> None:
+        self._path = path
+        self._encode = encode
+        self._fsync = fsync
+        self._lock = threading.Lock()
+        form = None if settings is None else _form(settings, encode)
+        folder = FilePath(path).parent
+        folder.mkdir(parents=True, exist_ok=True)
+        # Not buffered: what is written is the system's, and nothing of it is written later.
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666)
+        self._file: BinaryIO = os.fdopen(descriptor, "r+b", buffering=0)
+        try:
+            self._lock_file()
+            self._size = self._begin(form)
+            if fsync:
+                _sync_folder(folder)
+        except BaseException:
+            self._file.close()
+            raise
+
+    def append(self, group: TrajectoryGroup[Any, Any, Any], *, position: int | None = None) -> None:
+        """Write a group.
+
+        Args:
+            group: The group.
+            position: Which item of a run it is about, from 0, if it belongs to one.
+
+        Raises:
+            UnstorableError: Something in the group cannot be stored; nothing of it is written.
+            OSError: It cannot be written; the next call writes where this one began.
+        """
+        form = group.to_dict(encode=self._encode)
+        line = write_line({"position": position, "group": form})
+        with self._lock:
+            self._size = self._write(self._size, line)
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _begin(self, settings: Any) -> int:
+        """Write the header or check it, and return where the next line is to be written."""
+        with FilePath(self._path).open("rb") as file:
+            first = file.readline()
+            size = file.seek(0, os.SEEK_END)
+            if not first or (len(first) == size and is_torn_header(first)):
+                return self._write(0, header_line(settings))
+            header = read_header(first, self._path)
+            if settings is not None and header.get("settings") != settings:
+                if len(first) == size:  # nothing was made with the old ones
+                    return self._write(0, header_line(settings))
+                _refuse(self._path, header.get("settings"), settings)
+            start = start_of_last_line(file)
+            file.seek(start)
+            line = file.read()
+        if line.endswith(b"\n"):
+            return size
+        if is_whole(line):
+            return self._write(size, b"\n")
+        warn_of_torn_line(self._path, start, len(line))
+        self._file.truncate(start)
+        return start
+
+    def _write(self, start: int, data: bytes) -> int:
+        """Write at an offset, and return that of the end."""
+        file = self._file
+        file.seek(start)
+        file.truncate()  # what an earlier attempt has left
+        rest = memoryview(data)
+        while rest:
+            rest = rest[file.write(rest) :]
+        if self._fsync:
+            os.fsync(file.fileno())
+        return start + len(data)
+
+    def _lock_file(self) -> None:
+        if sys.platform == "win32":
+            return
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            msg = f"another writer has {os.fspath(self._path)!r}, of this process or of another"
+            raise BlockingIOError(msg) from error
+        except OSError:  # a file system without locks
+            return
+
+
+def _form(settings: Mapping[str, Any], encode: Encode | None) -> Any:
+    """Return settings as they are read from a header."""
+    try:
+        return from_json(to_json(Encoder(encode).write(dict(settings))))
+    except UnstorableError as error:
+        error.path.append("settings")
+        raise
+
+
+def _refuse(path: Path, before: Mapping[str, Any] | None, now: Mapping[str, Any]) -> None:
+    if before is None:
+        msg = f"{os.fspath(path)!r} holds groups of no run, so no run can go on with it"
+        raise ValueError(msg)
+    changes = [
+        f"{name} was {before.get(name)!r} and is {now.get(name)!r}"
+        for name in sorted({*before, *now})
+        if before.get(name) != now.get(name)
+    ]
+    msg = (
+        f"{os.fspath(path)!r} holds groups that were made with other settings: "
+        f"{'; '.join(changes)}. Use the same, or another file"
+    )
+    raise ValueError(msg)
+
+
+def _sync_folder(folder: FilePath) -> None:
+    """Wait until the disk knows that the file is there."""
+    with contextlib.suppress(OSError):  # Windows opens no folders
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

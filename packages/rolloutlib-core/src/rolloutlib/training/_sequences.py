@@ -1,0 +1,90 @@
+"""Training rows: tokens as they were sampled, with what a loss needs to know of each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rolloutlib.rollouts._steps import same_fields
+
+
+@dataclass(frozen=True, slots=True)
+class TokenSpan:
+    """Where the tokens of one sampled action stand in a row, and where they came from.
+
+    Attributes:
+        start: The position of the first of them.
+        stop: The position after the last.
+        item_id: The name of the group's item, or None for a trajectory without a group.
+        member: Which rollout of the group it was.
+        step: Which step of the rollout, from 0.
+        version: The version of the policy that sampled them, or None if unknown.
+        stop_reason: Why sampling ended, in the sampler's own words, or None if unknown.
+    """
+
+    start: int
+    stop: int
+    item_id: str | None
+    member: int
+    step: int
+    version: int | str | None = None
+    stop_reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TokenSequence:
+    """One row for a trainer: a context, and the actions that were sampled in it.
+
+    The arrays are read-only and of one length.
+
+    Attributes:
+        tokens: The ids, of shape (n,), int32 or int64.
+        loss_mask: Which of them are to be trained, of shape (n,), bool: those that the policy
+            sampled, and none else.
+        logprobs: The behaviour policy's natural log probability of each, of shape (n,), float32, 0
+            where the token is not trained; or None if they were not asked for.
+        advantages: The advantage of each, of shape (n,), float32, 0 where the token is not trained;
+            or None if none were asked for.
+        spans: One for each action that is trained, in order; together they cover the mask.
+
+    Raises:
+        ValueError: The arrays have more than one dimension, or differ in length.
+    """
+
+    tokens: NDArray[np.integer[Any]]
+    loss_mask: NDArray[np.bool_]
+    logprobs: NDArray[np.float32] | None = None
+    advantages: NDArray[np.float32] | None = None
+    spans: tuple[TokenSpan, ...] = ()
+
+    def __post_init__(self) -> None:
+        shape = (len(self.tokens),)
+        for name in ("tokens", "loss_mask", "logprobs", "advantages"):
+            values: Any = getattr(self, name)
+            if values is None:
+                continue
+            array = np.asarray(values, _DTYPES.get(name))
+            if array.shape != shape:
+                msg = f"{name} must have the shape {shape}, one entry a token, got {array.shape}"
+                raise ValueError(msg)
+            if array.flags.writeable:
+                array = array.view()
+                array.flags.writeable = False
+            object.__setattr__(self, name, array)
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def __eq__(self, other: object) -> bool:
+        return same_fields(self, other)
+
+    @property
+    def num_trainable(self) -> int:
+        """How many tokens are to be trained."""
+        return int(np.count_nonzero(self.loss_mask))
+
+
+_DTYPES = {"loss_mask": np.bool_, "logprobs": np.float32, "advantages": np.float32}
