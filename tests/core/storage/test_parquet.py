@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import tracemalloc
@@ -137,6 +138,8 @@ def test_values_of_other_types_go_through_functions_of_the_user(tmp_path: Path) 
     ):
         write_parquet([written], path)
     assert list(tmp_path.iterdir()) == []
+    with pytest.raises(UnstorableError, match=r"^group 'id'\.item\['k'\] is of type"):
+        to_arrow([TrajectoryGroup({"k": path}, "id", [])])
 
     def encode(value: object) -> str:
         if isinstance(value, Path):
@@ -272,6 +275,27 @@ def test_writing_that_is_interrupted_leaves_the_old_file(tmp_path: Path) -> None
     assert list(read_parquet(path)) == [group(0)]
     write_parquet([group(1)], str(path))
     assert list(read_parquet(str(path))) == [group(1)]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL")
+def test_writing_that_is_killed_leaves_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "groups.parquet"
+    write_parquet([group(0)], path)
+    script = """
+import os, signal, sys
+from rolloutlib import Trajectory, TrajectoryGroup
+from rolloutlib.storage import write_parquet
+
+def killed():
+    for number in range(10_000):
+        yield TrajectoryGroup(number, "id", [Trajectory("o")])
+    os.kill(os.getpid(), signal.SIGKILL)
+
+write_parquet(killed(), sys.argv[1])
+"""
+    process = subprocess.run([sys.executable, "-c", script, str(path)], check=False)
+    assert process.returncode == -signal.SIGKILL
+    assert list(read_parquet(path)) == [group(0)]
 
 
 def test_a_link_to_a_file_stays_one(tmp_path: Path) -> None:
