@@ -144,7 +144,7 @@ def main() -> None:
 
     warnings.simplefilter("ignore", TornLineWarning)
     data = path.read_bytes()
-    for cut in range(0, len(data), 257):
+    for cut in range(0, len(data), 509):
         path.write_bytes(data[:cut])
         assert not is_killed(check, path, kind, order)
     print(kills)
