@@ -10,8 +10,9 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +20,14 @@ import anyio
 
 from core.rollouts.scripted import AsyncScriptedEnv, ScriptedEnv, apolicy, policy
 from rolloutlib import TrajectoryGroup, acollect, collect
+from rolloutlib.rollouts import derive_seed
 from rolloutlib.storage import GroupStore, TornLineWarning, read_groups
 
 AnyGroup = TrajectoryGroup[Any, Any, Any]
 
 ITEMS = ["a", "b", "a", "c"]
 ROLLOUTS = 2
+SEED = 7
 
 
 class Killer:
@@ -62,7 +65,7 @@ def play(path: Path, kind: str, order: Any, kill: Callable[[], None]) -> list[An
     """One run, with kills at each call of a policy and of the store."""
     arguments: dict[str, Any] = {
         "num_rollouts": ROLLOUTS,
-        "seed": 7,
+        "seed": SEED,
         "order": order,
         "store": DeadlyStore(path, kill),
         "concurrency": 3 if kind == "async" else 1,
@@ -87,54 +90,63 @@ def play(path: Path, kind: str, order: Any, kill: Callable[[], None]) -> list[An
     return anyio.run(main)
 
 
-def is_killed(path: Path, kind: str, order: str, number: int) -> bool:
-    """Play in a process that is killed at an event; tell whether it came so far."""
+def in_order(groups: Iterable[AnyGroup]) -> list[AnyGroup]:
+    """Groups in the order of their items, which their seeds tell."""
+    seeds = [derive_seed(SEED, position) for position in range(len(ITEMS))]
+    return sorted(groups, key=lambda group: seeds.index(group.seed or 0))
+
+
+def check(path: Path, kind: str, order: str) -> None:
+    """Go on with a file, and compare what comes out, and what is in the file, with what should."""
+    expected = in_order(read_groups(path.with_name("expected.jsonl")))
+    found = play(path, kind, order, Killer(None))
+    assert (found if order == "dataset" else in_order(found)) == expected
+    assert in_order(read_groups(path)) == expected
+    assert path.read_bytes().count(b"\n") == 1 + len(ITEMS)
+
+
+def is_killed(function: Callable[..., object], *args: object) -> bool:
+    """Call a function in a process of its own, and tell whether that was killed.
+
+    This process never has other threads, which a fork would lose.
+    """
     child = os.fork()
     if not child:
+        status = 1
         try:
-            play(path, kind, order, Killer(number))
+            function(*args)
+            status = 0
+        except BaseException:
+            traceback.print_exc()
         finally:
-            os._exit(0)
+            sys.stderr.flush()
+            os._exit(status)
     _, status = os.waitpid(child, 0)
+    assert os.WIFSIGNALED(status) or not os.WEXITSTATUS(status)
     return os.WIFSIGNALED(status)
-
-
-def in_order(groups: list[AnyGroup]) -> list[AnyGroup]:
-    """Groups in the order of their seeds, of which each position has another."""
-    return sorted(groups, key=lambda group: group.seed or 0)
-
-
-def check(path: Path, kind: str, order: str, expected: list[AnyGroup]) -> None:
-    """Go on with a file, and compare what comes out, and what is in the file, with what should."""
-    found = play(path, kind, order, Killer(None))
-    if order == "completion":
-        found, expected = in_order(found), in_order(expected)
-    assert found == expected
-    assert in_order(list(read_groups(path))) == in_order(expected)
-    assert path.read_bytes().count(b"\n") == 1 + len(ITEMS)
 
 
 def main() -> None:
     """Kill at every event once, then one run again and again, then cut the file anywhere."""
     folder, kind, order = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
-    expected = play(folder / "expected.jsonl", kind, order, Killer(None))
+    anyio.run(anyio.sleep, 0)  # imports once what each process would
+    assert not is_killed(play, folder / "expected.jsonl", kind, order, Killer(None))
     kills = 0
-    while is_killed(folder / f"{kills}.jsonl", kind, order, kills):
-        check(folder / f"{kills}.jsonl", kind, order, expected)
+    while is_killed(play, folder / f"{kills}.jsonl", kind, order, Killer(kills)):
+        assert not is_killed(check, folder / f"{kills}.jsonl", kind, order)
         kills += 1
 
     path = folder / "again.jsonl"
     for number in range(1_000):
-        if not is_killed(path, kind, order, 2 + number % 7):
+        if not is_killed(play, path, kind, order, Killer(2 + number % 7)):
             break
-    check(path, kind, order, expected)
+    assert not is_killed(check, path, kind, order)
 
+    warnings.simplefilter("ignore", TornLineWarning)
     data = path.read_bytes()
-    for cut in range(0, len(data), 257):
+    for cut in range(0, len(data), 509):
         path.write_bytes(data[:cut])
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", TornLineWarning)
-            check(path, kind, order, expected)
+        assert not is_killed(check, path, kind, order)
     print(kills)
 
 

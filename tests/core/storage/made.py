@@ -266,6 +266,8 @@ def is_identical(one: Any, other: Any) -> bool:
             return False
         if one.dtype == object:
             return is_identical(one.tolist(), other.tolist())
+        if one.dtype == np.longdouble:  # with bytes that no number is in
+            return np.array_equal(one, other)
         return one.tobytes() == other.tobytes()
     if isinstance(one, np.generic) and not isinstance(one, (str, bytes)):
         return is_identical(np.asarray(one), np.asarray(other))

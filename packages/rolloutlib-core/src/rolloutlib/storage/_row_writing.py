@@ -65,7 +65,9 @@ class RowWriter:
 
     def _write_group(self, group: TrajectoryGroup[Any, Any, Any]) -> None:
         self._put_text("item_id", group.item_id)
-        [self._row["item"]], self._row["item_format"] = self._texts("item", [group.item])
+        item = self._form("item", group.item)
+        self._row["item"] = item if type(item) is str else _json(item)
+        self._row["item_format"] = "text" if type(item) is str else "json"
         self._put_int("group_seed", group.seed)
         self._put_facts("group_metadata", group.metadata)
 
