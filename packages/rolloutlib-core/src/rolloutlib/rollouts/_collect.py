@@ -7,12 +7,10 @@ from typing import Any, get_args
 
 import anyio
 import gymnasium as gym
-from anyio.from_thread import start_blocking_portal
 
-from rolloutlib._calls import check_count, try_in_loop
-from rolloutlib._exceptions import attach
+from rolloutlib._calls import check_count
 from rolloutlib.rollouts._caller import AsyncCaller, Caller
-from rolloutlib.rollouts._collector import AsyncCollector
+from rolloutlib.rollouts._collector import AsyncCollector, drain
 from rolloutlib.rollouts._engine import Engine, Order
 from rolloutlib.rollouts._events import OnEvent
 from rolloutlib.rollouts._identity import derive_seed
@@ -23,7 +21,6 @@ from rolloutlib.rollouts._retries import Retry
 from rolloutlib.rollouts._run import (
     AsyncFactory,
     AsyncGroupGrader,
-    Group,
     GroupGrader,
     OnError,
     Run,
@@ -139,7 +136,7 @@ def collect(
         return run_groups(run, caller, iter(items), begin)
     source = open_source(items, inline=False)
     engine: dict[str, Any] = {"concurrency": concurrency, "order": order, "buffer": buffer}
-    return _drain(lambda: AsyncCollector(Engine(run, caller, source, begin, **engine)))
+    return drain(lambda: AsyncCollector(Engine(run, caller, source, begin, **engine)))
 
 
 def acollect(
@@ -257,35 +254,6 @@ def acollect(
         buffer=buffer,
     )
     return AsyncCollector(engine)
-
-
-def _drain(
-    make_collector: Callable[[], AsyncCollector[ItemT, ObservationT, ActionT]],
-) -> Generator[Group[ItemT, ObservationT, ActionT]]:
-    """Take the groups of an asynchronous run, which goes on in an event loop on another thread."""
-
-    async def take() -> None:
-        async for group in collector:
-            taken.append(group)
-            return
-
-    taken: list[Group[ItemT, ObservationT, ActionT]] = []
-    with start_blocking_portal() as portal:
-        # Made there, since the caller's thread may run an event loop of another kind.
-        collector = portal.call(make_collector)
-        try:
-            with portal.wrap_async_context_manager(collector):
-                while True:
-                    _, failure = try_in_loop(portal, take)
-                    if not taken:
-                        break
-                    yield taken.pop()
-        except BaseException as error:
-            if taken:  # while Ctrl-C came, so that it did not get over here
-                attach(error, groups=(*taken, *collector.unclaimed))
-            raise
-    if failure is not None:
-        raise failure
 
 
 def _beginner(

@@ -7,12 +7,15 @@ import contextlib
 import contextvars
 import sys
 import warnings
+from collections.abc import Callable, Generator
 from types import TracebackType
 from typing import Any, Generic, Self
 
 import anyio
+from anyio.from_thread import start_blocking_portal
 from anyio.lowlevel import current_token
 
+from rolloutlib._calls import try_in_loop
 from rolloutlib._exceptions import attach
 from rolloutlib.rollouts._engine import Engine
 from rolloutlib.rollouts._policies import ActionT, ObservationT
@@ -97,6 +100,35 @@ class AsyncCollector(Generic[ItemT, ObservationT, ActionT]):
                 stacklevel=2,
                 source=self,
             )
+
+
+def drain(
+    make_collector: Callable[[], AsyncCollector[ItemT, ObservationT, ActionT]],
+) -> Generator[TrajectoryGroup[ItemT, ObservationT, ActionT]]:
+    """Take the groups of an asynchronous run, which goes on in an event loop on another thread."""
+
+    async def take() -> None:
+        async for group in collector:
+            taken.append(group)
+            return
+
+    taken: list[TrajectoryGroup[ItemT, ObservationT, ActionT]] = []
+    with start_blocking_portal() as portal:
+        # Made there, since the caller's thread may run an event loop of another kind.
+        collector = portal.call(make_collector)
+        try:
+            with portal.wrap_async_context_manager(collector):
+                while True:
+                    _, failure = try_in_loop(portal, take)
+                    if not taken:
+                        break
+                    yield taken.pop()
+        except BaseException as error:
+            if taken:  # while Ctrl-C came, so that it did not get over here
+                attach(error, groups=(*taken, *collector.unclaimed))
+            raise
+    if failure is not None:
+        raise failure
 
 
 class _Background:
