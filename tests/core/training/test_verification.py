@@ -345,3 +345,19 @@ def test_many_problems_are_all_kept_and_some_are_printed() -> None:
 )
 def test_what_is_no_row_is_a_problem_and_no_crash(row: Any) -> None:
     assert kinds(verify_rows([row])) == {"type"}
+
+
+@pytest.mark.parametrize(
+    "spoiled",
+    [{"start": 2.0}, {"stop": "4"}, {"member": None}, {"step": None}, {"item_id": ["i"]}],
+)
+def test_a_span_of_other_values_is_a_problem_and_no_crash(spoiled: dict[str, Any]) -> None:
+    rows = plain(SOURCE)
+    rows[0]["spans"] = [{**dataclasses.asdict(span), **spoiled} for span in rows[0]["spans"]]
+    assert "spans" in kinds(verify_rows(rows, SOURCE))
+
+
+def test_log_probabilities_may_be_integers_as_in_a_policy_output() -> None:
+    source = group(episode(sampled([1], [2], logprobs=[-1])))
+    row = {"tokens": [1, 2], "loss_mask": [0, 1], "logprobs": [0, -1]}
+    assert verify_rows([row], source) == []

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from operator import index
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -106,7 +108,7 @@ class RowInspection:
         self, fields: dict[str, Any], mask: NDArray[np.bool_], logprobs: bool
     ) -> None:
         if fields["logprobs"] is not None:
-            self.logprobs = self._array(fields["logprobs"], "logprobs", "f")
+            self.logprobs = self._array(fields["logprobs"], "logprobs", "fiu")
             if self.logprobs is not None:
                 wrong = mask & ~np.isfinite(self.logprobs)
                 self._expect_none(wrong, "logprobs", "the log probability is not finite")
@@ -130,10 +132,7 @@ class RowInspection:
 
     def _read_spans(self, values: Any, mask: NDArray[np.bool_]) -> list[TokenSpan] | None:
         try:
-            spans = [
-                span if isinstance(span, TokenSpan) else TokenSpan(**span)
-                for span in cast("Sequence[Any]", values)
-            ]
+            spans = [_to_span(span) for span in cast("Sequence[Any]", values)]
         except TypeError as error:
             self.note("spans", f"a span is a TokenSpan or its fields as a mapping: {error}")
             return None
@@ -153,6 +152,18 @@ class RowInspection:
         self._expect_none(mask & ~covered, "mask", "a token of no sampled action is to be trained")
         self._expect_none(covered & ~mask, "mask", "a sampled token is not to be trained")
         return spans
+
+
+def _to_span(value: Any) -> TokenSpan:
+    """Return a span whose numbers are integers.
+
+    Raises:
+        TypeError: The value is none.
+    """
+    span = value if isinstance(value, TokenSpan) else TokenSpan(**value)
+    numbers = {name: index(getattr(span, name)) for name in ("start", "stop", "member", "step")}
+    hash(span.item_id)
+    return replace(span, **numbers)
 
 
 def _episode(span: TokenSpan) -> tuple[str | None, int]:
