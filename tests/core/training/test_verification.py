@@ -361,3 +361,22 @@ def test_log_probabilities_may_be_integers_as_in_a_policy_output() -> None:
     source = group(episode(sampled([1], [2], logprobs=[-1])))
     row = {"tokens": [1, 2], "loss_mask": [0, 1], "logprobs": [0, -1]}
     assert verify_rows([row], source) == []
+
+
+@pytest.mark.parametrize("spans", [True, False])
+def test_episodes_that_say_the_same_are_told_apart_by_their_log_probabilities(spans: bool) -> None:
+    sources = [group(episode(sampled([1], [2], logprobs=[value]))) for value in (-0.5, -0.25)]
+    rows = [row for source in sources for row in plain(source, spans=spans)]
+    assert verify_rows(rows, sources) == verify_rows(rows[::-1], sources) == []
+    rows[0]["logprobs"] = rows[1]["logprobs"]
+    assert kinds(verify_rows(rows, sources)) == {"logprobs"}
+
+
+def test_actions_that_touch_are_told_apart_by_their_contexts() -> None:
+    one_turn = episode(sampled([1], [2, 3]))
+    two_turns = episode(sampled([1], [2]), sampled([1, 2], [3]))
+    for source in (group(one_turn, two_turns), group(two_turns, one_turn)):
+        rows = plain(source, spans=False)
+        assert [row["tokens"].tolist() for row in rows] == [[1, 2, 3], [1, 2, 3]]
+        assert verify_rows(rows, source) == verify_rows(rows[::-1], source) == []
+        assert kinds(verify_rows(rows[:1], source)) == {"coverage"}

@@ -99,9 +99,8 @@ class Coverage:
             row.note("coverage", f"{span} is an action that a row trains already", span.start)
 
     def _find_run(self, row: RowInspection, tokens: NDArray[Any], start: int, stop: int) -> None:
-        for length in self._divide(tokens[start:stop]) or [stop - start]:
-            content = _content(tokens[start : start + length])
-            actions = self._by_tokens.get(content, [])
+        for length in self._divide(row, tokens, start, stop):
+            actions = self._by_tokens.get(_content(tokens[start : start + length]), [])
             left = [action for action in actions if not action.found]
             if left:
                 self._compare(row, tokens, start, left)
@@ -111,37 +110,52 @@ class Coverage:
                 row.note("coverage", f"these {length} tokens were never sampled as one", start)
             start += length
 
-    def _divide(self, run: NDArray[Any]) -> list[int] | None:
-        """Return the lengths of sampled actions that make up a run of trained tokens."""
-        if _content(run) in self._by_tokens:
-            return [len(run)]
-        ways: list[list[int]] = [[]]
-        reached: set[int] = set()
-        while ways:
-            way = ways.pop()
-            start = sum(way)
-            if start == len(run):
-                return way
-            for length in reversed(self._lengths):  # so that the longest is tried first
-                stop = start + length
-                if (
-                    stop <= len(run)
-                    and stop not in reached
-                    and _content(run[start:stop]) in self._by_tokens
-                ):
-                    reached.add(stop)
-                    ways.append([*way, length])
-        return None
+    def _divide(self, row: RowInspection, tokens: NDArray[Any], start: int, stop: int) -> list[int]:
+        """Return the lengths of the sampled actions that make up a run of trained tokens.
+
+        Turns may follow each other with nothing in between, and be divided in several ways; so those
+        come first whose actions fit in full.
+        """
+        for in_full in (True, False):
+            ways: list[list[int]] = [[]]
+            if self._known(row, tokens, start, stop, in_full=in_full):  # most runs are one action
+                return [stop - start]
+            reached: set[int] = set()
+            while ways:
+                way = ways.pop()
+                here = start + sum(way)
+                if here == stop:
+                    return way
+                for length in reversed(self._lengths):  # so that the longest is tried first
+                    there = here + length
+                    if (
+                        there <= stop
+                        and there not in reached
+                        and self._known(row, tokens, here, there, in_full=in_full)
+                    ):
+                        reached.add(there)
+                        ways.append([*way, length])
+        return [stop - start]
+
+    def _known(
+        self, row: RowInspection, tokens: NDArray[Any], start: int, stop: int, *, in_full: bool
+    ) -> bool:
+        """Tell whether there is an action of these tokens; in full, one that is left and fits."""
+        actions = self._by_tokens.get(_content(tokens[start:stop]), [])
+        if not in_full:
+            return bool(actions)
+        return any(
+            not action.found and _fit(row, tokens, start, action) == _IN_FULL for action in actions
+        )
 
     def _compare(
         self, row: RowInspection, tokens: NDArray[Any], start: int, actions: list[Action]
     ) -> Action:
-        """Find one of several actions with the tokens of a span: that of its context, if any is."""
-        context = tokens[:start] if row.present is None else tokens[:start][row.present[:start]]
-        fitting = [action for action in actions if np.array_equal(action.step.prompt, context)]
-        action = (fitting or actions)[0]
+        """Find the one that fits best of several actions with the tokens of a span."""
+        action = max(actions, key=lambda action: _fit(row, tokens, start, action))
         action.found = True
-        if not fitting:
+        context = _context(row, tokens, start)
+        if not np.array_equal(action.step.prompt, context):
             position = _difference(action.step.prompt, context)
             message = (
                 f"its context is not the prompt it was sampled with: from {position} on, "
@@ -150,14 +164,37 @@ class Coverage:
             )
             _note(row, "context", message, action, start)
         recorded = action.step.logprobs
-        if row.logprobs is not None and recorded is not None:
-            given = row.logprobs[start : start + len(recorded)].astype(np.float32)
-            differ = (given != recorded) & np.isfinite(given)  # others are noted already
-            if differ.any():
-                position = int(differ.argmax())
-                message = f"the log probability is {given[position]}, not {recorded[position]}"
-                _note(row, "logprobs", message, action, start + position)
+        differ = _differing(row, start, action)
+        if row.logprobs is not None and recorded is not None and differ.any():
+            position = int(differ.argmax())
+            given = row.logprobs[start + position]
+            message = f"the log probability is {given}, not {recorded[position]}"
+            _note(row, "logprobs", message, action, start + position)
         return action
+
+
+_IN_FULL = 2
+
+
+def _fit(row: RowInspection, tokens: NDArray[Any], start: int, action: Action) -> int:
+    """Tell how well an action fits where its tokens stand: 0, 1 by its context, 2 in full."""
+    if not np.array_equal(action.step.prompt, _context(row, tokens, start)):
+        return 0
+    return 1 if _differing(row, start, action).any() else _IN_FULL
+
+
+def _context(row: RowInspection, tokens: NDArray[Any], start: int) -> NDArray[Any]:
+    """Return the tokens before a position, without padding."""
+    return tokens[:start] if row.present is None else tokens[:start][row.present[:start]]
+
+
+def _differing(row: RowInspection, start: int, action: Action) -> NDArray[np.bool_]:
+    """Tell which log probabilities are not as recorded; those not finite are noted elsewhere."""
+    recorded = action.step.logprobs
+    if row.logprobs is None or recorded is None:
+        return np.zeros(len(action.step.tokens), np.bool_)
+    given = row.logprobs[start : start + len(recorded)].astype(np.float32)
+    return (given != recorded) & np.isfinite(given)
 
 
 def _content(tokens: NDArray[Any]) -> bytes:
