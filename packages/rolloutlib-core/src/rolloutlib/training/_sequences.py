@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -80,6 +80,10 @@ class TokenSequence:
 
     def __eq__(self, other: object) -> bool:
         return same_fields(self, other)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Made anew where it is copied to: a copy of a read-only array may be written to.
+        return type(self), tuple(getattr(self, field.name) for field in fields(self))
 
     @property
     def num_trainable(self) -> int:
