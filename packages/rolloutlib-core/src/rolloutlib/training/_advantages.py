@@ -71,7 +71,7 @@ def leave_one_out(rewards: Sequence[float]) -> NDArray[np.float64]:
     """Return each reward minus the mean of the others: the advantages of RLOO.
 
     `r_i - sum(r_j for j != i) / (n - 1)`, from "Back to Basics: Revisiting REINFORCE Style
-    Optimization", arXiv 2402.14740, section 3.2. Equal rewards give 0, and so does a group of one,
+    Optimization for Learning from Human Feedback in LLMs", arXiv 2402.14740. Equal rewards give 0, and so does a group of one,
     which has nothing to be compared with. The order of the rewards changes no value.
 
     Args:
