@@ -60,10 +60,9 @@ def test_a_copy_of_a_row_cannot_be_changed_either() -> None:
     [row], _ = assemble_rows(group(ROLLED), advantages=group_mean)
     for again in (pickle.loads(pickle.dumps(row)), copy.deepcopy(row)):  # noqa: S301
         assert again == row
-        assert not any(
-            array.flags.writeable
-            for array in (again.tokens, again.loss_mask, again.logprobs, again.advantages)
-        )
+        for array in (again.tokens, again.loss_mask, again.logprobs, again.advantages):
+            assert array is not None
+            assert not array.flags.writeable
 
 
 def test_ids_of_64_bits_and_of_32_share_a_row() -> None:
