@@ -159,6 +159,18 @@ def test_trajectories_without_a_group_are_episodes_of_their_own() -> None:
     assert len(to_trl_rollouts(made)["prompt_ids"]) == 2
 
 
+@pytest.mark.parametrize(
+    "export", [lambda made: to_verl(made, pad_token_id=0), lambda made: to_skyrl(made, [0] * 2)]
+)
+def test_trajectories_without_a_group_are_not_compared_as_one_item(export: Any) -> None:
+    made, _ = assemble_rows([ONE_TURN, ONE_TURN])
+    with pytest.raises(ValueError, match="several trajectories without a group"):
+        export(made)
+    alone, _ = assemble_rows(BROKEN)
+    assert len(alone) == 2
+    export(alone)
+
+
 # verl
 
 

@@ -124,6 +124,24 @@ def place_of(row: TokenSequence, number: int) -> tuple[str | None, int]:
     return row.spans[0].item_id, row.spans[0].member
 
 
+def places_of(rows: Sequence[TokenSequence]) -> list[tuple[str | None, int]]:
+    """Return the item and the member of each row, for trainers that compare the rows of an item.
+
+    Raises:
+        ValueError: A row does not say, or the rows are of several trajectories without a group, which
+            would be compared as if they were of one item.
+    """
+    places = [place_of(row, number) for number, row in enumerate(rows)]
+    last = [place for place, goes_on in zip(places, continued(rows), strict=True) if not goes_on]
+    if sum(item_id is None for item_id, _ in last) > 1:
+        msg = (
+            "rows of several trajectories without a group cannot be told apart by item: make rows "
+            "of a TrajectoryGroup with an item_id for each"
+        )
+        raise ValueError(msg)
+    return places
+
+
 def continued(rows: Sequence[TokenSequence]) -> Iterator[bool]:
     """Tell of each row whether the next one goes on with the same episode."""
     for number, row in enumerate(rows):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from rolloutlib.rollouts._stop_reasons import read_stop_reason
-from rolloutlib.training._exporting import check_rewards, continued, place_of, split_rows
+from rolloutlib.training._exporting import check_rewards, continued, places_of, split_rows
 from rolloutlib.training._sequences import TokenSequence
 
 
@@ -35,11 +35,12 @@ def to_skyrl(rows: Sequence[TokenSequence], rewards: Iterable[float]) -> dict[st
 
     Raises:
         TypeError: A row is none, or a reward is no number.
-        ValueError: A row has nothing to train or no span, or rewards are not one a row.
+        ValueError: A row has nothing to train or no span, rewards are not one a row, or rows are of
+            several trajectories without a group.
     """
     split = split_rows(rows)
     values = check_rewards(rewards, rows)
-    places = [place_of(row, number) for number, row in enumerate(rows)]
+    places = places_of(rows)
     goes_on = list(continued(rows))
     verbatim = [row.spans[-1].stop_reason for row in rows]
     logprobs = [row.logprobs.tolist() for row in split if row.logprobs is not None]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rolloutlib.training._exporting import check_rewards, pad, place_of, split_rows
+from rolloutlib.training._exporting import check_rewards, pad, places_of, split_rows
 from rolloutlib.training._sequences import TokenSequence
 
 
@@ -50,8 +50,8 @@ def to_verl(
 
     Raises:
         TypeError: A row is none, or a reward is no number.
-        ValueError: A row does not fit into the lengths, has nothing to train or no span, or rewards
-            are not one a row.
+        ValueError: A row does not fit into the lengths, has nothing to train or no span, rewards are
+            not one a row, or rows are of several trajectories without a group.
     """
     split = split_rows(rows)
     prompts = [row.prompt for row in split]
@@ -81,7 +81,7 @@ def to_verl(
         last = [len(response) - 1 for response in responses]
         scores[np.arange(len(rows)), last] = check_rewards(rewards, rows)
         batch["rm_scores"] = scores
-    places = [place_of(row, number) for number, row in enumerate(rows)]
+    places = places_of(rows)
     uids = np.empty(len(rows), dtype=object)
     uids[:] = [item_id for item_id, _ in places]
     members = np.array([member for _, member in places], dtype=np.int64)
