@@ -86,6 +86,21 @@ def test_a_float64_equals_the_float32_that_is_kept_of_it() -> None:
     assert output == PolicyOutput("a", tokens=(1, 2), logprobs=(-0.1, -0.2))
 
 
+class GradientTensor(Tensor):
+    """A tensor that NumPy may not read."""
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        msg = "Can't call numpy() on Tensor that requires grad."
+        raise RuntimeError(msg)
+
+
+@pytest.mark.parametrize("values", [GradientTensor([1.0]), 5, np.array([[1]])])
+def test_what_is_no_sequence_of_numbers_is_refused_by_the_name_of_its_field(values: Any) -> None:
+    for name in ("tokens", "prompt_tokens", "logprobs"):
+        with pytest.raises(TypeError, match=f"^{name} must be .*"):
+            PolicyOutput("a", **{name: values})
+
+
 @pytest.mark.parametrize("ids", [[2**64], np.array([2**63], np.uint64)])
 def test_ids_beyond_64_bits_are_refused(ids: Any) -> None:
     with pytest.raises(TypeError, match="at most 64 bits"):

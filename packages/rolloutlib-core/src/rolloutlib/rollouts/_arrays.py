@@ -108,17 +108,13 @@ class TokenIds(NumberArray[int]):
         if isinstance(values, TokenIds):
             return values
         if _is_array(values):
-            ids = np.asarray(cast("Any", values))
-            if ids.ndim != 1 or (ids.dtype.kind not in "iu" and ids.size):
-                form = f"{ids.dtype} of shape {ids.shape}"
-                msg = f"{name} must be integers in one dimension, got {form}"
-                raise TypeError(msg)
+            ids = _read_array(values, name, "integers", kinds="iu")
             if ids.dtype == np.uint64 and ids.size and ids.max() >= 2**63:
                 msg = f"{name} must be integers of at most 64 bits, sign included: got {ids.max()}"
                 raise TypeError(msg)
             return cls.view(ids.copy() if ids.dtype in _STORED else ids.astype(np.int64))
-        items = values if isinstance(values, (list, tuple)) else list(values)
         try:
+            items = values if isinstance(values, (list, tuple)) else list(values)
             try:
                 return cls.view(np.frombuffer(array("i", items), np.int32))
             except OverflowError:
@@ -155,17 +151,10 @@ class Logprobs(NumberArray[float]):
         if isinstance(values, Logprobs):
             return values
         if _is_array(values):
-            numbers = np.asarray(cast("Any", values))
-            if numbers.ndim != 1 or numbers.dtype.kind not in "fiu":
-                msg = (
-                    f"{name} must be numbers in one dimension, "
-                    f"got {numbers.dtype} of shape {numbers.shape}"
-                )
-                raise TypeError(msg)
-            numbers = numbers.astype(np.float32)
+            numbers = _read_array(values, name, "numbers", kinds="fiu").astype(np.float32)
         else:
-            items = values if isinstance(values, (list, tuple)) else list(values)
             try:
+                items = values if isinstance(values, (list, tuple)) else list(values)
                 numbers = np.frombuffer(array("f", items), np.float32)
             except TypeError as error:
                 msg = f"{name} must be numbers: {error}"
@@ -290,3 +279,21 @@ def arrays_of(column: Sequence[NumberArray[Any] | None]) -> list[NDArray[Any] | 
 def _is_array(values: object) -> bool:
     """Tell NumPy arrays, `array.array` and tensors from lists and other iterables."""
     return isinstance(values, (np.ndarray, array)) or hasattr(values, "__array__")
+
+
+def _read_array(values: object, name: str, what: str, *, kinds: str) -> NDArray[Any]:
+    """Return an array of some kinds of numbers, in one dimension; an empty one is of any kind.
+
+    Raises:
+        TypeError: It is none.
+    """
+    try:
+        numbers = np.asarray(cast("Any", values))
+    except (TypeError, ValueError, RuntimeError) as error:  # a tensor on a GPU, or with a gradient
+        msg = f"{name} must be {what} that NumPy can read: {error}"
+        raise TypeError(msg) from error
+    if numbers.ndim != 1 or (numbers.dtype.kind not in kinds and numbers.size):
+        form = f"{numbers.dtype} of shape {numbers.shape}"
+        msg = f"{name} must be {what} in one dimension, got {form}"
+        raise TypeError(msg)
+    return numbers
