@@ -95,6 +95,8 @@ class Point(tuple[int, int]):
         np.ma.masked_array([1, 2], [True, False]),
         np.zeros(2, [("a", "O")]),
         np.zeros(2, [("a", "i4")]).view(np.recarray),
+        np.zeros(2, [("a", "i4")]).view(np.recarray)[0],
+        np.zeros(2, np.dtype({"names": ["a", "b"], "formats": ["i4"] * 2, "offsets": [0, 2]})),
         datetime(2026, 1, 2, tzinfo=zoneinfo.ZoneInfo("UTC")),
         datetime(2026, 1, 2, fold=1),
     ],

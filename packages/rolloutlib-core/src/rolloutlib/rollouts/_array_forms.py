@@ -43,11 +43,14 @@ def describe_dtype(dtype: np.dtype[Any]) -> Any:
 
     Returns:
         The description, or None of a type that has none: one of another library, or fields that
-        hold objects.
+        hold objects or overlap, or are attributes too.
     """
-    if dtype.hasobject and dtype.kind != "O":
+    if (dtype.hasobject and dtype.kind != "O") or dtype.type is np.record:
         return None
-    description = np.lib.format.dtype_to_descr(dtype) if dtype.names else dtype.str
+    try:
+        description = np.lib.format.dtype_to_descr(dtype) if dtype.names else dtype.str
+    except ValueError:  # fields that overlap, or are in another order than in memory
+        return None
     return _lists(description) if read_dtype(description) == dtype else None
 
 
