@@ -214,3 +214,11 @@ def test_lines_that_another_program_wrote_anew_are_read(tmp_path: Path) -> None:
     factory = Factory()
     assert list(collect([*"ab"], make_env, policy, store=GroupStore(path))) == groups
     assert factory.made == []
+
+
+@pytest.mark.parametrize("rest", [0, 1, 40, -2, -1])
+def test_a_run_that_was_killed_in_the_first_line_goes_on(tmp_path: Path, rest: int) -> None:
+    path = tmp_path / "run.jsonl"
+    collect([*"ab"], make_env, policy, store=GroupStore(path)).close()
+    path.write_bytes(path.read_bytes()[:rest])
+    assert len(list(collect([*"ab"], make_env, policy, store=GroupStore(path)))) == 2

@@ -11,7 +11,7 @@ from typing import Any
 from rolloutlib.rollouts import TrajectoryGroup
 from rolloutlib.rollouts._codec import Decode, Encode, Encoder
 from rolloutlib.rollouts._forms import Record
-from rolloutlib.storage._lines import Path, whole_lines
+from rolloutlib.storage._lines import Path, is_torn_header, whole_lines
 from rolloutlib.storage._reading import parse_group, parse_position, read_settings
 from rolloutlib.storage._writing import GroupWriter
 
@@ -43,7 +43,7 @@ class GroupStore:
         decode: Decode | None = None,
         fsync: bool = False,
     ) -> None:
-        self._path = path
+        self._path = FilePath(path).absolute()  # an environment may change the folder
         self._encode = encode
         self._decode = decode
         self._fsync = fsync
@@ -53,9 +53,11 @@ class GroupStore:
 
     def read_seed(self) -> int | None:
         """Return the seed of the run that the file holds, or None if it holds none yet."""
-        file = FilePath(self._path)
-        if not file.exists() or not file.stat().st_size:
+        if not self._path.exists():
             return None
+        with self._path.open("rb") as file:
+            if is_torn_header(file.readline()):  # or there is none
+                return None
         settings = read_settings(self._path)
         return None if settings is None else settings.get("seed")
 
@@ -93,7 +95,7 @@ class GroupStore:
         if place is None:
             return None
         number, offset = place
-        with FilePath(self._path).open("rb") as file:
+        with self._path.open("rb") as file:
             file.seek(offset)
             return parse_group(file.readline(), self._path, number, self._decode)
 
@@ -149,7 +151,7 @@ class GroupStore:
 
     def _find(self) -> dict[int, tuple[int, int]]:
         places: dict[int, tuple[int, int]] = {}
-        with FilePath(self._path).open("rb") as file:
+        with self._path.open("rb") as file:
             for number, offset, line in whole_lines(file, self._path):
                 position = None if number == 1 else parse_position(line, self._path, number)
                 if position is None:
