@@ -1,8 +1,8 @@
-"""Files that a run cannot go on with, and stores of another kind."""
+"""Files that a run cannot go on with, and what it may change meanwhile."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -145,60 +145,18 @@ def test_a_second_run_on_the_same_file_is_refused_while_the_first_goes_on(tmp_pa
     assert len(list(collect([*"ab"], make_env, policy, store=GroupStore(path)))) == 2
 
 
-class MemoryStore:
-    """A store of one's own: it keeps dictionaries."""
-
-    def __init__(self) -> None:
-        self.settings: Mapping[str, Any] | None = None
-        self.kept: dict[int, dict[str, Any]] = {}
-        self.calls: list[str] = []
-        self.full = False
-
-    def read_seed(self) -> int | None:
-        return None if self.settings is None else self.settings["seed"]
-
-    def prepare(self, settings: Mapping[str, Any]) -> None:
-        self.settings = settings
-        self.calls.append("prepare")
-
-    def check(self, value: object) -> None:
-        pass
-
-    def load(self, position: int) -> AnyGroup | None:
-        form = self.kept.get(position)
-        return None if form is None else AnyGroup.from_dict(form)
-
-    def save(self, position: int, group: AnyGroup) -> None:
-        if self.full:
-            raise OSError(28, "No space left on device")
-        self.kept[position] = group.to_dict()
-
-    def finish(self, num_items: int) -> None:
-        self.calls.append(f"finish {num_items}")
-
-    def close(self) -> None:
-        self.calls.append("close")
+def test_settings_may_be_numbers_of_numpy(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    three: Any = np.int64(3)
+    begin(path, [*"abc"], 2, num_rollouts=three, max_steps=three, make_env=make_env, policy=policy)
+    run = collect([*"abc"], make_env, policy, num_rollouts=3, max_steps=3, store=GroupStore(path))
+    assert len(list(run)) == 3
 
 
-@pytest.mark.parametrize("concurrency", [1, 2])
-def test_a_store_may_be_ones_own(concurrency: int) -> None:
-    store = MemoryStore()
-    first = list(
-        collect([*"ab"], make_env, policy, store=store, concurrency=concurrency, order="dataset")
-    )
-    again = list(
-        collect([*"ab"], make_env, policy, store=store, concurrency=concurrency, order="dataset")
-    )
-    assert first == again
-    assert store.calls == ["prepare", "finish 2", "close"] * 2
-
-
-@pytest.mark.parametrize("concurrency", [1, 2])
-def test_a_group_that_could_not_be_kept_travels_with_the_error(concurrency: int) -> None:
-    store = MemoryStore()
-    store.full = True
-    with pytest.raises(OSError, match="No space left") as caught:
-        list(collect([*"a"], make_env, policy, store=store, concurrency=concurrency))
-    [group] = TrajectoryGroup.all_from_exception(caught.value)
-    assert group.num_completed == 1
-    assert store.calls[-1] == "close"
+def test_a_run_may_go_to_another_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    begin(Path("run.jsonl"), [*"ab"], 1, make_env=make_env, policy=policy)
+    groups = collect([*"ab"], make_env, policy, store=GroupStore("run.jsonl"))
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path / "other")
+    assert len(list(groups)) == len(list(read_groups(tmp_path / "run.jsonl"))) == 2

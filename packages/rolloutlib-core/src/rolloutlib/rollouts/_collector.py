@@ -189,8 +189,10 @@ class _Background:
         return True
 
     def _end(self) -> None:
-        self._engine.end()
-        self._ended.set()
+        try:
+            self._engine.end()
+        finally:
+            self._ended.set()
 
     async def _run(self, scope: anyio.CancelScope) -> None:
         try:

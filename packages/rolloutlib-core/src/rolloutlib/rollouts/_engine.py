@@ -16,6 +16,7 @@ from rolloutlib._calls import (
     task_group,
     uncancelled,
 )
+from rolloutlib._exceptions import add_note, read_error
 from rolloutlib.rollouts._caller import AsyncCaller
 from rolloutlib.rollouts._episodes import arun_member
 from rolloutlib.rollouts._grading import agrade
@@ -92,7 +93,12 @@ class Engine(Generic[ItemT, ObservationT, ActionT]):
                 self._source.open(self._tasks)
                 self._add_workers(1)
         finally:
-            await self.close()
+            try:
+                await self.close()
+            except Exception as error:  # whatever items and stores raise
+                if self._failure is None:
+                    raise
+                add_note(self._failure, f"the end of the run failed too: {read_error(error, repr)}")
         if self._failure is not None:
             raise self._failure
 
@@ -108,10 +114,10 @@ class Engine(Generic[ItemT, ObservationT, ActionT]):
         """Let nobody wait for a group, and let go of the store."""
         if self._ended:
             return
-        if self._run.store is not None:
-            self._run.store.close()
         self._ended = True
         self._notify()
+        if self._run.store is not None:
+            self._run.store.close()
 
     async def take(self) -> Group[ItemT, ObservationT, ActionT] | None:
         """Return the next finished group, or None when the run has ended."""

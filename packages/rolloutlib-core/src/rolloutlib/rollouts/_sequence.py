@@ -79,6 +79,8 @@ def run_groups(
         attach(error, groups=(partial,) if partial and partial.num_requested else ())
         raise
     finally:
-        close(items)
-        if store is not None:
-            store.close()
+        try:
+            close(items)
+        finally:
+            if store is not None:
+                store.close()

@@ -22,8 +22,9 @@ class Store(Protocol):
     """Keeps the groups of a run; `rolloutlib.storage.GroupStore` does it in a file.
 
     A run calls `read_seed` and `prepare` before anything is played, `load` for each item, `save` for
-    each group that it plays, `finish` if it comes to the end of the items, and `close` in any case.
-    They may be called on several threads, but one at a time.
+    each group that it plays, and `finish` if it comes to the end of the items. It calls `close` once
+    at its end, whatever that is, but not if no group was asked for. All may be called on several
+    threads, one at a time, but for `check`, which asynchronous runs call on the event loop at any time.
     """
 
     def read_seed(self) -> int | None:
@@ -72,7 +73,7 @@ class RunStore:
         self._store = store
         self._num_rollouts = num_rollouts
         self._reporter = reporter
-        self._limiter = anyio.CapacityLimiter(1)  # the store may block, so it has a thread
+        self._limiter: anyio.CapacityLimiter | None = None
 
     def prepare(self, settings: Mapping[str, Any], items: object) -> None:
         """Check all that can be checked before anything is played."""
@@ -118,8 +119,9 @@ class RunStore:
             raise
 
     async def akeep(self, position: int, group: AnyGroup) -> None:
-        """The asynchronous twin of `keep`."""
-        await self._on_thread(self.keep, position, group)
+        """The asynchronous twin of `keep`, also in a run that is being cancelled."""
+        with anyio.CancelScope(shield=True):
+            await self._on_thread(self.keep, position, group)
 
     def finish(self, num_items: int) -> None:
         """Take note of the end of the items."""
@@ -134,6 +136,9 @@ class RunStore:
         self._store.close()
 
     async def _on_thread(self, function: Callable[..., Any], *args: Any) -> Any:
+        """Call the store, which may block, on a thread; one call at a time."""
+        if self._limiter is None:  # made here, since it belongs to the event loop of the run
+            self._limiter = anyio.CapacityLimiter(1)
         return await anyio.to_thread.run_sync(function, *args, limiter=self._limiter)
 
     def _check(self, value: object, name: str) -> None:
@@ -196,8 +201,8 @@ def run_settings(run: Any) -> dict[str, Any]:
     return {
         "seed": run.seed,
         "make_env": describe_function(run.make_env),
-        "num_rollouts": run.num_rollouts,
-        "max_steps": run.max_steps,
+        "num_rollouts": int(run.num_rollouts),  # also one of NumPy's
+        "max_steps": None if run.max_steps is None else int(run.max_steps),
         "options": run.options,
         "metadata": run.metadata,
         "grade_group": None if run.grade_group is None else describe_function(run.grade_group),
