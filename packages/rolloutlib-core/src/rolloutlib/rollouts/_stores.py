@@ -69,7 +69,7 @@ class RunStore:
     """
 
     def __init__(self, store: Store, num_rollouts: int, reporter: Reporter | None) -> None:
-        self.verified = False
+        self.verified: bool = False
         self._store = store
         self._num_rollouts = num_rollouts
         self._reporter = reporter
