@@ -5,6 +5,7 @@ from __future__ import annotations
 import array
 import copy
 import json
+import math
 import pickle
 from typing import Any, get_args
 
@@ -94,7 +95,38 @@ class GradientTensor(Tensor):
         raise RuntimeError(msg)
 
 
-@pytest.mark.parametrize("values", [GradientTensor([1.0]), 5, np.array([[1]])])
+class ListedTensor(GradientTensor):
+    """One whose numbers can be listed all the same, as PyTorch's with a gradient or of bfloat16."""
+
+    def tolist(self) -> list[Any]:
+        return self.values
+
+
+class EmptiedTensor(GradientTensor):
+    """One that has no numbers, as those on PyTorch's meta device."""
+
+    def tolist(self) -> list[Any]:
+        msg = "Cannot copy out of meta tensor; no data!"
+        raise NotImplementedError(msg)
+
+
+def test_tensors_that_numpy_cannot_read_are_listed() -> None:
+    ids: Any = ListedTensor([1, 2])
+    numbers: Any = ListedTensor([-0.5, -0.25])
+    output = PolicyOutput("a", tokens=ids, logprobs=numbers)
+    assert (output.tokens, output.logprobs) == ((1, 2), (-0.5, -0.25))
+    with pytest.raises(TypeError, match="tokens must be integers in one dimension, got float64"):
+        PolicyOutput("a", tokens=numbers)
+
+
+@pytest.mark.parametrize("form", [list, np.array, ListedTensor])
+def test_log_probabilities_beyond_a_float32_are_infinite(form: Any) -> None:
+    assert PolicyOutput("a", logprobs=form([-1e300, -1.0])).logprobs == (-math.inf, -1.0)
+
+
+@pytest.mark.parametrize(
+    "values", [GradientTensor([1.0]), EmptiedTensor([1.0]), 5, np.array([[1]]), [10**400]]
+)
 def test_what_is_no_sequence_of_numbers_is_refused_by_the_name_of_its_field(values: Any) -> None:
     for name in ("tokens", "prompt_tokens", "logprobs"):
         with pytest.raises(TypeError, match=f"^{name} must be .*"):

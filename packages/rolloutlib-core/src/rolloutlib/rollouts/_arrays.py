@@ -10,6 +10,8 @@ from typing import Any, Generic, Self, TypeVar, cast, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from rolloutlib.rollouts._array_reading import is_array, read_array, to_float32
+
 NumberT = TypeVar("NumberT", int, float)
 
 
@@ -107,8 +109,8 @@ class TokenIds(NumberArray[int]):
         """
         if isinstance(values, TokenIds):
             return values
-        if _is_array(values):
-            ids = _read_array(values, name, "integers", kinds="iu")
+        if is_array(values):
+            ids = read_array(values, name, "integers", kinds="iu")
             if ids.dtype == np.uint64 and ids.size and ids.max() >= 2**63:
                 msg = f"{name} must be integers of at most 64 bits, sign included: got {ids.max()}"
                 raise TypeError(msg)
@@ -150,13 +152,13 @@ class Logprobs(NumberArray[float]):
         """
         if isinstance(values, Logprobs):
             return values
-        if _is_array(values):
-            numbers = _read_array(values, name, "numbers", kinds="fiu").astype(np.float32)
+        if is_array(values):
+            numbers = to_float32(read_array(values, name, "numbers", kinds="fiu"))
         else:
             try:
                 items = values if isinstance(values, (list, tuple)) else list(values)
                 numbers = np.frombuffer(array("f", items), np.float32)
-            except TypeError as error:
+            except (TypeError, OverflowError) as error:
                 msg = f"{name} must be numbers: {error}"
                 raise TypeError(msg) from error
         nan = np.isnan(numbers)
@@ -274,26 +276,3 @@ def arrays_of(column: Sequence[NumberArray[Any] | None]) -> list[NDArray[Any] | 
     if isinstance(column, ArrayColumn):
         return cast("ArrayColumn[Any]", column).arrays()
     return [None if item is None else item.numbers for item in column]
-
-
-def _is_array(values: object) -> bool:
-    """Tell NumPy arrays, `array.array` and tensors from lists and other iterables."""
-    return isinstance(values, (np.ndarray, array)) or hasattr(values, "__array__")
-
-
-def _read_array(values: object, name: str, what: str, *, kinds: str) -> NDArray[Any]:
-    """Return an array of some kinds of numbers, in one dimension; an empty one is of any kind.
-
-    Raises:
-        TypeError: It is none.
-    """
-    try:
-        numbers = np.asarray(cast("Any", values))
-    except (TypeError, ValueError, RuntimeError) as error:  # a tensor on a GPU, or with a gradient
-        msg = f"{name} must be {what} that NumPy can read: {error}"
-        raise TypeError(msg) from error
-    if numbers.ndim != 1 or (numbers.dtype.kind not in kinds and numbers.size):
-        form = f"{numbers.dtype} of shape {numbers.shape}"
-        msg = f"{name} must be {what} in one dimension, got {form}"
-        raise TypeError(msg)
-    return numbers

@@ -25,8 +25,8 @@ PolicyActionT = TypeVar("PolicyActionT", covariant=True)
 class PolicyOutput(Record, Generic[ActionT]):
     """An action, with what the model behind the policy tells about it.
 
-    Token ids and log probabilities may be lists, tuples, NumPy arrays, `array.array`, or tensors on
-    the CPU. They are copied into compact arrays, which read as the tuples would. `None` means
+    Token ids and log probabilities may be lists, tuples, NumPy arrays, `array.array`, or tensors.
+    They are copied into compact arrays, which read as the tuples would. `None` means
     unknown; an empty sequence means that there were no tokens.
 
     Attributes:
