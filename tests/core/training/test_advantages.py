@@ -55,13 +55,26 @@ def test_the_deviation_is_that_of_a_sample() -> None:
     assert damped == pytest.approx([(reward - mean) / (deviation + 1) for reward in rewards])
 
 
+@pytest.mark.parametrize("scale", [3e38, 1e-170, 5e-324])
+def test_the_deviation_of_very_large_and_small_rewards_is_not_lost(scale: float) -> None:
+    found = group_normalized([scale, -scale], epsilon=0)
+    assert found == pytest.approx([math.sqrt(0.5), -math.sqrt(0.5)])
+    assert np.isfinite(group_normalized([scale, -scale])).all()
+
+
+@pytest.mark.parametrize("epsilon", [-1e-4, math.nan, math.inf])
+def test_an_epsilon_that_is_no_small_number_is_refused(epsilon: float) -> None:
+    with pytest.raises(ValueError, match="epsilon must "):
+        group_normalized([1.0, 0.0], epsilon=epsilon)
+
+
 def test_the_mean_of_the_others_is_taken_away() -> None:
     assert leave_one_out([1, 0, 0.5]).tolist() == [0.75, -0.75, 0.0]
 
 
 @every_estimator
 @pytest.mark.parametrize("size", [0, 1, 2, 7])
-@pytest.mark.parametrize("reward", [0.0, 0.1, 1 / 3, -1e300])
+@pytest.mark.parametrize("reward", [0.0, 0.1, 1 / 3, -1e30])
 def test_equal_rewards_and_a_group_of_one_give_exactly_zero(
     estimator: Estimator, size: int, reward: float
 ) -> None:
@@ -89,12 +102,13 @@ def test_advantages_are_finite_and_balanced(estimator: Estimator, rewards: list[
 
 @every_estimator
 @pytest.mark.parametrize(
-    ("reward", "error"), [(math.nan, ValueError), (math.inf, ValueError), (None, TypeError)]
+    ("reward", "error"),
+    [(math.nan, ValueError), (math.inf, ValueError), (1e308, ValueError), (None, TypeError)],
 )
 def test_a_reward_that_is_no_finite_number_is_refused(
     estimator: Estimator, reward: Any, error: type[Exception]
 ) -> None:
-    with pytest.raises(error, match="reward 1 must be"):
+    with pytest.raises(error, match="reward 1 must "):
         estimator([0.0, reward])
 
 
@@ -185,6 +199,33 @@ def test_a_callable_object_of_any_kind_may_estimate() -> None:
 def test_advantages_that_do_not_fit_are_refused(advantages: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         assemble_rows(one_turn_each([1, 0]), advantages=lambda rewards: advantages)
+
+
+@pytest.mark.parametrize("result", [None, 1.0, np.array(1.0)])
+def test_what_is_no_sequence_of_advantages_is_refused(result: Any) -> None:
+    with pytest.raises(TypeError, match=r"item 'i': .* must return a sequence of advantages, got"):
+        assemble_rows(one_turn_each([1, 0]), advantages=lambda rewards: result)
+
+
+def test_a_group_without_rewards_is_not_compared() -> None:
+    failed = group(errors=[RolloutError("ValueError", "no", index=0)])
+    rows, report = assemble_rows(failed, advantages=lambda rewards: [1 / len(rewards)])
+    assert (rows, report.num_failed) == ([], 1)
+    unscored = one_turn_each([1.0])
+    rows, report = assemble_rows(
+        unscored, advantages=lambda rewards: [1 / len(rewards)], rewards=lambda _: None
+    )
+    assert (rows, report.num_unscored) == ([], 1)
+
+
+def test_what_is_no_function_is_refused_before_any_group_is_read() -> None:
+    values: Any = [0.5, -0.5]
+    groups = iter([one_turn_each([0.0, 1.0])])
+    with pytest.raises(TypeError, match=r"advantages must be a function, got \[0.5, -0.5\]"):
+        assemble_rows(groups, advantages=values)
+    with pytest.raises(TypeError, match="rewards must be a function"):
+        assemble_rows(groups, advantages=group_mean, rewards=values)
+    assert next(groups)
 
 
 def test_a_reward_that_is_not_finite_names_the_item() -> None:

@@ -52,4 +52,4 @@ def _to_array(values: Any) -> NDArray[Any]:
             numbers = None
         if not isinstance(numbers, list):
             raise
-        return np.asarray(numbers)
+        return np.asarray(cast("list[Any]", numbers))

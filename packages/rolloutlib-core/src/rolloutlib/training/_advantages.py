@@ -34,7 +34,7 @@ def group_mean(rewards: Sequence[float]) -> NDArray[np.float64]:
 
     Raises:
         TypeError: A reward is no number.
-        ValueError: One is NaN or infinite.
+        ValueError: One is NaN or too large for a float32.
     """
     values = _checked(rewards)
     if _equal(values):
@@ -57,22 +57,30 @@ def group_normalized(rewards: Sequence[float], *, epsilon: float = 1e-4) -> NDAr
         The advantages, of shape (n,).
 
     Raises:
-        TypeError: A reward is no number.
-        ValueError: One is NaN or infinite.
+        TypeError: A reward or epsilon is no number.
+        ValueError: A reward is NaN or too large for a float32, or epsilon is NaN, infinite or
+            negative.
     """
+    if to_float(epsilon, "epsilon") < 0:
+        msg = f"epsilon must not be negative, got {epsilon!r}"
+        raise ValueError(msg)
     centred = group_mean(rewards)
     if not centred.any():
         return centred
-    variance = math.fsum(np.square(centred).tolist()) / (len(centred) - 1)
-    return centred / (math.sqrt(variance) + epsilon)
+    # The squares of the greatest and the smallest floats are none, but those of their quotients are.
+    largest = float(np.abs(centred).max())
+    relative = centred / largest
+    variance = math.fsum(np.square(relative).tolist()) / (len(centred) - 1)
+    return relative / (math.sqrt(variance) + epsilon / largest)
 
 
 def leave_one_out(rewards: Sequence[float]) -> NDArray[np.float64]:
     """Return each reward minus the mean of the others: the advantages of RLOO.
 
     `r_i - sum(r_j for j != i) / (n - 1)`, from "Back to Basics: Revisiting REINFORCE Style
-    Optimization for Learning from Human Feedback in LLMs", arXiv 2402.14740. Equal rewards give 0, and so does a group of one,
-    which has nothing to be compared with. The order of the rewards changes no value.
+    Optimization for Learning from Human Feedback in LLMs", arXiv 2402.14740. Equal rewards give 0,
+    and so does a group of one, which has nothing to be compared with. The order of the rewards
+    changes no value.
 
     Args:
         rewards: One finite number an episode.
@@ -82,7 +90,7 @@ def leave_one_out(rewards: Sequence[float]) -> NDArray[np.float64]:
 
     Raises:
         TypeError: A reward is no number.
-        ValueError: One is NaN or infinite.
+        ValueError: One is NaN or too large for a float32.
     """
     values = _checked(rewards)
     if _equal(values):
@@ -98,16 +106,23 @@ def estimate(
     """Return the advantage of each episode, None where the reward is; `place` is for errors.
 
     Raises:
-        TypeError: A reward or an advantage is no number.
-        ValueError: One is not finite, an advantage is too large for a float32, or there is not one
-            advantage a reward.
+        TypeError: A reward or an advantage is no number, or the estimator returns no sequence.
+        ValueError: One is not finite or too large for a float32, or there is not one advantage a
+            reward.
     """
     values = [
-        to_float(reward, f"{place}: reward {index}")
+        _to_float32(reward, f"{place}: reward {index}")
         for index, reward in enumerate(rewards)
         if reward is not None
     ]
-    advantages = list(estimator(values))
+    if not values:  # nothing to compare, and functions of nothing are seldom defined
+        return [None] * len(rewards)
+    result: Any = estimator(values)
+    try:
+        advantages: list[Any] = list(result)
+    except TypeError as error:
+        msg = f"{place}: {estimator!r} must return a sequence of advantages, got {result!r}"
+        raise TypeError(msg) from error
     if len(advantages) != len(values):
         msg = (
             f"{place}: {estimator!r} must give one advantage a reward: "
@@ -115,23 +130,24 @@ def estimate(
         )
         raise ValueError(msg)
     name = f"{place}: advantage by {estimator!r}"
-    numbers = iter([_float32(to_float(value, name), name) for value in advantages])
+    numbers = iter([_to_float32(value, name) for value in advantages])
     return [None if reward is None else next(numbers) for reward in rewards]
 
 
-def _float32(value: float, name: str) -> float:
+def _to_float32(value: object, name: str) -> float:
     """Return a number that rows can hold."""
-    if abs(value) > _LARGEST:
+    number = to_float(value, name)
+    if abs(number) > _LARGEST:
         msg = f"{name} must fit into a float32, got {value!r}"
         raise ValueError(msg)
-    return value
+    return number
 
 
 _LARGEST = float(np.finfo(np.float32).max)
 
 
 def _checked(rewards: Sequence[float]) -> list[float]:
-    return [to_float(reward, f"reward {index}") for index, reward in enumerate(rewards)]
+    return [_to_float32(reward, f"reward {index}") for index, reward in enumerate(rewards)]
 
 
 def _equal(values: list[float]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Literal, get_args
+from typing import Literal, cast, get_args
 
 import numpy as np
 
@@ -46,7 +46,8 @@ def assemble_rows(
         source: A trajectory, a group, or groups, which are read once.
         advantages: Gives the advantages of a group's episodes, from their rewards: `group_mean`,
             `group_normalized`, `leave_one_out` or a function of yours. Each reaches every trainable
-            token of all steps of its episode. By default rows have none.
+            token of all steps of its episode. By default rows have none. It is not called for a group
+            without rewards.
         rewards: Gives the reward of an episode for that; by default the group's `rewards`, which
             `scores` holds, and for a failed episode or one without a group its own `score`. For the
             sum of the steps' rewards give `lambda trajectory: trajectory.total_reward`. An episode
@@ -65,8 +66,8 @@ def assemble_rows(
 
     Raises:
         TypeError: The source has something else in it, or a reward or an advantage is no number.
-        ValueError: Token data is missing, a reward or an advantage is not finite, or there is not one
-            advantage an episode.
+        ValueError: Token data is missing, a reward or an advantage is not finite or too large for a
+            float32, or there is not one advantage an episode.
     """
     if missing not in ("raise", "skip"):
         msg = f"missing must be 'raise' or 'skip', got {missing!r}"
@@ -74,6 +75,10 @@ def assemble_rows(
     if rewards is not None and advantages is None:
         msg = "rewards are for advantages, but none are asked for: give advantages= as well"
         raise ValueError(msg)
+    for name, function in (("advantages", advantages), ("rewards", rewards)):
+        if function is not None and not callable(cast("object", function)):
+            msg = f"{name} must be a function, got {function!r}"
+            raise TypeError(msg)
     rows: list[TokenSequence] = []
     breaks: list[RowBreak] = []
     counts: Counter[str] = Counter()
