@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import math
 import pickle
 from typing import Any
 
@@ -311,6 +312,20 @@ def test_a_row_whose_arrays_differ_in_length_cannot_be_made() -> None:
     assert row != TokenSequence(np.array([1, 3]), np.array([False, True]))
     with pytest.raises(ValueError, match=r"loss_mask must have the shape \(2,\)"):
         TokenSequence(np.array([1, 2]), np.array([True]))
+
+
+@pytest.mark.parametrize("odd", [2, 0.5, math.nan, "1", None])
+def test_a_mask_of_something_else_than_flags_is_refused(odd: Any) -> None:
+    mask: Any = [0, odd]
+    with pytest.raises(ValueError, match="loss_mask must be 0 or 1, but entry "):
+        TokenSequence(np.array([1, 2]), mask)
+
+
+def test_a_row_is_not_changed_by_the_arrays_it_was_made_of() -> None:
+    tokens, mask = np.array([1, 2]), np.array([False, True])
+    row = TokenSequence(tokens, mask)
+    tokens[:], mask[:] = 0, False
+    assert (row.tokens.tolist(), row.loss_mask.tolist()) == ([1, 2], [False, True])
 
 
 def test_an_episode_of_a_hand_made_group_is_known_by_its_position() -> None:

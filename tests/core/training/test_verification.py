@@ -16,6 +16,7 @@ from core.training.turns import Group, episode, group, groups, sampled
 from rolloutlib.training import (
     InvalidRowsError,
     RowProblem,
+    TokenSequence,
     TokenSpan,
     assemble_rows,
     check_rows,
@@ -117,6 +118,7 @@ def shorten_logprobs(rows: Rows) -> None:
 
 def spoil_logprob(value: float) -> Callable[[Rows], None]:
     def spoil(rows: Rows) -> None:
+        rows[0]["logprobs"] = rows[0]["logprobs"].astype(float)
         rows[0]["logprobs"][np.flatnonzero(rows[0]["loss_mask"])[-1]] = value
 
     return spoil
@@ -134,8 +136,12 @@ def spread_advantages(rows: Rows) -> None:
     rows[0]["advantages"][:] = 0.5
 
 
-def spoil_advantage(rows: Rows) -> None:
-    rows[0]["advantages"][-1] = np.nan
+def spoil_advantage(value: float) -> Callable[[Rows], None]:
+    def spoil(rows: Rows) -> None:
+        rows[0]["advantages"] = rows[0]["advantages"].astype(float)
+        rows[0]["advantages"][-1] = value
+
+    return spoil
 
 
 def lose_row(rows: Rows) -> None:
@@ -201,10 +207,12 @@ SPOILED: list[tuple[Callable[[Rows], None], str]] = [
     (spoil_logprob(np.nan), "logprobs"),
     (spoil_logprob(-np.inf), "logprobs"),
     (spoil_logprob(-0.7), "logprobs"),
+    (spoil_logprob(-1e300), "logprobs"),
     (lose_logprobs, "logprobs"),
     (make_logprobs_none, "type"),
     (spread_advantages, "advantages"),
-    (spoil_advantage, "advantages"),
+    (spoil_advantage(np.nan), "advantages"),
+    (spoil_advantage(1e300), "advantages"),
     (lose_row, "coverage"),
     (repeat_row, "coverage"),
     (add_synthetic_row, "coverage"),
@@ -349,7 +357,15 @@ def test_what_is_no_row_is_a_problem_and_no_crash(row: Any) -> None:
 
 @pytest.mark.parametrize(
     "spoiled",
-    [{"start": 2.0}, {"stop": "4"}, {"member": None}, {"step": None}, {"item_id": ["i"]}],
+    [
+        {"start": 2.0},
+        {"stop": "4"},
+        {"member": None},
+        {"step": None},
+        {"item_id": ["i"]},
+        {"version": np.arange(2)},
+        {"stop_reason": []},
+    ],
 )
 def test_a_span_of_other_values_is_a_problem_and_no_crash(spoiled: dict[str, Any]) -> None:
     rows = plain(SOURCE)
@@ -361,6 +377,32 @@ def test_log_probabilities_may_be_integers_as_in_a_policy_output() -> None:
     source = group(episode(sampled([1], [2], logprobs=[-1])))
     row = {"tokens": [1, 2], "loss_mask": [0, 1], "logprobs": [0, -1]}
     assert verify_rows([row], source) == []
+
+
+def test_probabilities_in_place_of_their_logarithms_are_found() -> None:
+    rows = [{"tokens": [1, 2, 3], "loss_mask": [0, 1, 1], "logprobs": [0.0, 0.05, 0.9]}]
+    assert [str(each) for each in verify_rows(rows)] == [
+        "row 0, token 2: the log probability is positive"
+    ]
+
+
+def test_tensors_that_numpy_cannot_read_are_rows_too() -> None:
+    class Bfloat16(list[float]):
+        def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+            msg = "Got unsupported ScalarType BFloat16"
+            raise TypeError(msg)
+
+        def tolist(self) -> list[float]:
+            return list(self)
+
+    row: dict[str, Any] = {
+        "tokens": [1, 2],
+        "loss_mask": Bfloat16([0, 1]),
+        "logprobs": Bfloat16([0, -0.5]),
+    }
+    assert verify_rows([row], group(episode(sampled([1], [2], logprobs=[-0.5])))) == []
+    made: Any = TokenSequence(**row)
+    assert made.num_trainable == 1
 
 
 @pytest.mark.parametrize("spans", [True, False])

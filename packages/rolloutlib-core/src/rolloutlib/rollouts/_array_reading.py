@@ -16,7 +16,7 @@ def read_array(values: object, name: str, what: str, *, kinds: str) -> NDArray[A
         TypeError: It is none.
     """
     try:
-        numbers = _to_array(cast("Any", values))
+        numbers = to_array(cast("Any", values))
     except (TypeError, ValueError, RuntimeError) as error:  # ragged; a tensor without data
         msg = f"{name} must be {what} that NumPy can read: {error}"
         raise TypeError(msg) from error
@@ -33,12 +33,14 @@ def to_float32(numbers: NDArray[Any]) -> NDArray[np.float32]:
         return numbers.astype(np.float32)
 
 
-def is_array(values: object) -> bool:
-    """Tell NumPy arrays, `array.array` and tensors from lists and other iterables."""
-    return isinstance(values, (np.ndarray, array)) or hasattr(values, "__array__")
+def to_array(values: Any) -> NDArray[Any]:
+    """Return numbers as an array, not a copy if they are one.
 
-
-def _to_array(values: Any) -> NDArray[Any]:
+    Raises:
+        TypeError: They are none.
+        ValueError: They differ in length.
+        RuntimeError: They are a tensor that has none.
+    """
     try:
         return np.asarray(values)
     except (TypeError, RuntimeError):
@@ -53,3 +55,8 @@ def _to_array(values: Any) -> NDArray[Any]:
         if not isinstance(numbers, list):
             raise
         return np.asarray(cast("list[Any]", numbers))
+
+
+def is_array(values: object) -> bool:
+    """Tell NumPy arrays, `array.array` and tensors from lists and other iterables."""
+    return isinstance(values, (np.ndarray, array)) or hasattr(values, "__array__")

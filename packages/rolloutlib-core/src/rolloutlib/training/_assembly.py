@@ -188,6 +188,9 @@ def _row(
         if weights is not None:
             weights[start:stop] = advantage
         spans.append(TokenSpan(start, stop, item_id, member, number, version, stop_reason))
+    for array in (mask, numbers, weights):
+        if array is not None:
+            array.flags.writeable = False  # so that the row need not copy it
     return TokenSequence(tokens, mask, numbers, weights, tuple(spans))
 
 

@@ -193,7 +193,7 @@ def _differing(row: RowInspection, start: int, action: Action) -> NDArray[np.boo
     recorded = action.step.logprobs
     if row.logprobs is None or recorded is None:
         return np.zeros(len(action.step.tokens), np.bool_)
-    given = row.logprobs[start : start + len(recorded)].astype(np.float32)
+    given = row.logprobs[start : start + len(recorded)]
     return (given != recorded) & np.isfinite(given)
 
 

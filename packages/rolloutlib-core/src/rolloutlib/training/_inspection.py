@@ -10,11 +10,15 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from rolloutlib.rollouts._array_reading import read_array, to_float32
 from rolloutlib.training._problems import ProblemKind, RowProblem
 from rolloutlib.training._sequences import TokenSequence, TokenSpan
 
 AnyRow: TypeAlias = TokenSequence | Mapping[str, Any]
 """A row of ours, or a trainer's own as a dictionary."""
+
+# By how much the sampled logarithm of a probability near 1 may exceed 0: bfloat16 is that coarse.
+_ROUNDING = 0.1
 
 _FIELDS = ("tokens", "loss_mask", "logprobs", "advantages", "spans", "attention_mask")
 
@@ -27,7 +31,7 @@ class RowInspection:
         tokens: The ids, int64.
         mask: Which of them are trained.
         logprobs: The log probabilities, float32.
-        advantages: The advantages.
+        advantages: The advantages, float32.
         present: Which tokens are no padding.
         spans: Where the sampled actions stand, None if the row does not say.
     """
@@ -38,13 +42,13 @@ class RowInspection:
         self.tokens: NDArray[Any] | None = None
         self.mask: NDArray[np.bool_] | None = None
         self.present: NDArray[np.bool_] | None = None
-        self.logprobs: NDArray[Any] | None = None
-        self.advantages: NDArray[Any] | None = None
+        self.logprobs: NDArray[np.float32] | None = None
+        self.advantages: NDArray[np.float32] | None = None
         self.spans: list[TokenSpan] | None = None
         fields = self._fields(row)
         if fields is None:
             return
-        self.tokens = self._array(fields["tokens"], "tokens", "iu")
+        self.tokens = self._array(fields["tokens"], "tokens", "integers", "iu")
         if self.tokens is None:
             return
         negative = self.tokens < 0
@@ -79,22 +83,23 @@ class RowInspection:
             return None
         return {name: row.get(name) for name in _FIELDS}
 
-    def _array(self, values: Any, name: str, kinds: str) -> NDArray[Any] | None:
+    def _array(self, values: Any, name: str, what: str, kinds: str) -> NDArray[Any] | None:
         try:
-            array = np.asarray(values)
-        except (TypeError, ValueError, RuntimeError) as error:  # ragged; a tensor on a GPU
-            self.note("type", f"{name} is no array: {error}")
-            return None
-        if array.ndim != 1 or (array.size and array.dtype.kind not in kinds):
-            self.note("type", f"{name} has the type {array.dtype} and the shape {array.shape}")
+            array = read_array(values, name, what, kinds=kinds)
+        except TypeError as error:
+            self.note("type", str(error))
             return None
         if self.tokens is not None and len(array) != len(self.tokens):
             self.note("length", f"{name} has {len(array)} entries for {len(self.tokens)} tokens")
             return None
         return array
 
+    def _floats(self, values: Any, name: str) -> NDArray[np.float32] | None:
+        array = self._array(values, name, "numbers", "fiu")
+        return None if array is None else to_float32(array)
+
     def _flags(self, values: Any, name: str) -> NDArray[np.bool_] | None:
-        array = self._array(values, name, "biuf")
+        array = self._array(values, name, "flags", "biuf")
         if array is None:
             return None
         odd = (array != 0) & (array != 1)
@@ -108,14 +113,16 @@ class RowInspection:
         self, fields: dict[str, Any], mask: NDArray[np.bool_], logprobs: bool
     ) -> None:
         if fields["logprobs"] is not None:
-            self.logprobs = self._array(fields["logprobs"], "logprobs", "fiu")
+            self.logprobs = self._floats(fields["logprobs"], "logprobs")
             if self.logprobs is not None:
-                wrong = mask & ~np.isfinite(self.logprobs)
-                self._expect_none(wrong, "logprobs", "the log probability is not finite")
+                finite = np.isfinite(self.logprobs)
+                self._expect_none(mask & ~finite, "logprobs", "the log probability is not finite")
+                wrong = mask & finite & (self.logprobs > _ROUNDING)
+                self._expect_none(wrong, "logprobs", "the log probability is positive")
         elif logprobs and mask.any():
             self.note("logprobs", "there are none (logprobs=False allows that)")
         if fields["advantages"] is not None:
-            self.advantages = self._array(fields["advantages"], "advantages", "fiu")
+            self.advantages = self._floats(fields["advantages"], "advantages")
             if self.advantages is not None:
                 wrong = ~np.isfinite(self.advantages)
                 self._expect_none(wrong, "advantages", "the advantage is not finite")
@@ -162,7 +169,7 @@ def _to_span(value: Any) -> TokenSpan:
     """
     span = value if isinstance(value, TokenSpan) else TokenSpan(**value)
     numbers = {name: index(getattr(span, name)) for name in ("start", "stop", "member", "step")}
-    hash(span.item_id)
+    hash((span.item_id, span.version, span.stop_reason))
     return replace(span, **numbers)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rolloutlib.rollouts._array_reading import to_array, to_float32
 from rolloutlib.rollouts._steps import same_fields
 
 
@@ -38,7 +39,7 @@ class TokenSpan:
 class TokenSequence:
     """One row for a trainer: a context, and the actions that were sampled in it.
 
-    The arrays are read-only and of one length.
+    The arrays are read-only and of one length; those that may be written to are copied.
 
     Attributes:
         tokens: The ids, of shape (n,), int32 or int64.
@@ -51,7 +52,8 @@ class TokenSequence:
         spans: One for each action that is trained, in order; together they cover the mask.
 
     Raises:
-        ValueError: The arrays have more than one dimension, or differ in length.
+        ValueError: The arrays have more than one dimension, or differ in length, or the mask is
+            neither 0 nor 1 somewhere.
     """
 
     tokens: NDArray[np.integer[Any]]
@@ -61,19 +63,27 @@ class TokenSequence:
     spans: tuple[TokenSpan, ...] = ()
 
     def __post_init__(self) -> None:
-        shape = (len(self.tokens),)
+        tokens = to_array(self.tokens)
+        if tokens.ndim != 1:
+            msg = f"tokens must be in one dimension, got the shape {tokens.shape}"
+            raise ValueError(msg)
         for name in ("tokens", "loss_mask", "logprobs", "advantages"):
             values: Any = getattr(self, name)
             if values is None:
                 continue
-            array = np.asarray(values, _DTYPES.get(name))
-            if array.shape != shape:
-                msg = f"{name} must have the shape {shape}, one entry a token, got {array.shape}"
+            array = to_array(values)
+            if array.shape != tokens.shape:
+                msg = f"{name} must have the shape {tokens.shape}, one entry a token, got {array.shape}"
                 raise ValueError(msg)
-            if array.flags.writeable:
-                array = array.view()
-                array.flags.writeable = False
+            if name == "loss_mask" and array.dtype != np.bool_:
+                array = _to_flags(array)
+            elif name in ("logprobs", "advantages") and array.dtype != np.float32:
+                array = to_float32(array)
+            elif array.flags.writeable:
+                array = array.copy()
+            array.flags.writeable = False
             object.__setattr__(self, name, array)
+        object.__setattr__(self, "spans", tuple(self.spans))
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -91,4 +101,16 @@ class TokenSequence:
         return int(np.count_nonzero(self.loss_mask))
 
 
-_DTYPES = {"loss_mask": np.bool_, "logprobs": np.float32, "advantages": np.float32}
+def _to_flags(array: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return a mask as bools, which would hide what is neither 0 nor 1.
+
+    Raises:
+        ValueError: It has something else in it.
+    """
+    flags = array.astype(np.bool_)
+    odd = array != flags if array.dtype.kind in "iuf" else np.ones(array.shape, np.bool_)
+    if odd.any():
+        position = int(odd.argmax())
+        msg = f"loss_mask must be 0 or 1, but entry {position} is {array.tolist()[position]!r}"
+        raise ValueError(msg)
+    return flags

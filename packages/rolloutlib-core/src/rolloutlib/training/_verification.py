@@ -24,7 +24,7 @@ def verify_rows(
 
     Of each row by itself: the arrays have one type and length, the mask is 0 or 1 and nowhere 1 on
     padding, some token is trained, spans stand in order and cover the mask, log probabilities of
-    trained tokens are finite, advantages are finite and 0 elsewhere.
+    trained tokens are finite and not positive beyond rounding, advantages are finite and 0 elsewhere.
 
     With the records that the rows came from, also: each sampled token is trained exactly once, in the
     context it was sampled in, with the log probability that was recorded, and nothing else is
@@ -33,7 +33,7 @@ def verify_rows(
     Args:
         rows: `TokenSequence`s, or a trainer's own rows as mappings with "tokens" and "loss_mask", and
             if they have them "logprobs", "advantages", "spans" and "attention_mask" (0 is padding).
-            Values may be lists, arrays or CPU tensors. In rows without spans, actions are found by
+            Values may be lists, arrays or tensors. In rows without spans, actions are found by
             their tokens.
         source: The trajectory, the group or the groups that they were made from.
         rewards: As for `assemble_rows`; episodes whose reward is None are not expected.
