@@ -14,7 +14,6 @@ from typing import Any, TypeGuard, TypeVar, cast
 import anyio
 import anyio.to_thread
 from anyio.abc import TaskGroup
-from anyio.from_thread import BlockingPortal
 from typing_extensions import TypeVarTuple
 
 T = TypeVar("T")
@@ -148,32 +147,6 @@ def uncancelled(error: BaseException) -> BaseException | None:
     if isinstance(error, BaseExceptionGroup):
         return cast("BaseExceptionGroup[Any]", error).split(cancellation)[1]
     return None if isinstance(error, cancellation) else error
-
-
-def try_in_loop(
-    portal: BlockingPortal, function: Callable[[*ArgsT], Awaitable[T]], *args: *ArgsT
-) -> tuple[list[T], BaseException | None]:
-    """Await a coroutine function on the event loop of a portal.
-
-    Returns:
-        The result in a list, or the error, to be raised when the portal has ended. It would end with
-        an interrupt, which would come out as an error of the portal, were it raised there. An
-        exception that takes no attributes, as a frozen data class, would come out as another one,
-        since a portal is a context manager of contextlib.
-
-    Raises:
-        BaseException: What interrupted the wait, or the portal's cancellation.
-    """
-
-    async def run() -> tuple[list[T], BaseException | None]:
-        try:
-            return [await function(*args)], None
-        except BaseException as error:
-            if uncancelled(error) is None:
-                raise
-            return [], error
-
-    return portal.call(run)
 
 
 class RefuseStrayCancellation:

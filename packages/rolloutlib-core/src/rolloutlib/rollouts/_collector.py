@@ -12,13 +12,12 @@ from types import TracebackType
 from typing import Any, Generic, Self
 
 import anyio
-from anyio.from_thread import start_blocking_portal
 from anyio.lowlevel import current_token
 
-from rolloutlib._calls import try_in_loop
 from rolloutlib._exceptions import attach
 from rolloutlib.rollouts._engine import Engine
 from rolloutlib.rollouts._policies import ActionT, ObservationT
+from rolloutlib.rollouts._portals import start_portal, try_in_loop
 from rolloutlib.rollouts._trajectories import ItemT, TrajectoryGroup
 
 
@@ -113,7 +112,7 @@ def drain(
             return
 
     taken: list[TrajectoryGroup[ItemT, ObservationT, ActionT]] = []
-    with start_blocking_portal() as portal:
+    with start_portal() as portal:
         # Made there, since the caller's thread may run an event loop of another kind.
         collector = portal.call(make_collector)
         try:

@@ -8,9 +8,7 @@ from typing import Any, TypeVar
 
 import anyio
 import gymnasium as gym
-from anyio.from_thread import start_blocking_portal
 
-from rolloutlib._calls import try_in_loop
 from rolloutlib._exceptions import attach
 from rolloutlib.rollouts._caller import AsyncCaller, Caller
 from rolloutlib.rollouts._engine import Engine
@@ -18,6 +16,7 @@ from rolloutlib.rollouts._events import OnEvent
 from rolloutlib.rollouts._lockstep import refuse_lock_step
 from rolloutlib.rollouts._member import Outcomes
 from rolloutlib.rollouts._policies import ActionT, AsyncPolicy, ObservationT, Policy
+from rolloutlib.rollouts._portals import start_portal, try_in_loop
 from rolloutlib.rollouts._retries import Retry
 from rolloutlib.rollouts._run import (
     AsyncFactory,
@@ -116,7 +115,7 @@ def rollout_group(
     if not isinstance(caller, AsyncCaller):
         return _warned(run_group(run, caller, outcomes))
     try:
-        with start_blocking_portal() as portal:
+        with start_portal() as portal:
             groups, failure = try_in_loop(portal, _arun_group, run, caller, outcomes, 1)
     except BaseException as error:  # Ctrl-C, say, which comes out here and not on the portal's loop
         attach(error, group=outcomes.group())
