@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 
 from core.rollouts.scripted import AsyncScriptedEnv, ScriptedEnv
-from rolloutlib import PolicyOutput, arollout, rollout
+from rolloutlib import PolicyOutput, Trajectory, arollout, rollout
 from rolloutlib.rollouts import Step
 
 pytestmark = pytest.mark.anyio
@@ -183,3 +184,38 @@ def test_a_record_takes_no_version_of_another_kind(bad: Any) -> None:
         Step("o", "a", 0.0, "o", terminated=False, truncated=False, policy_version=bad)
     counted: Any = np.int64(3)
     assert type(PolicyOutput("a", version=counted).version) is int
+
+
+@pytest.mark.parametrize(
+    ("told", "kept"),
+    [
+        ([(1, 2), ("b", 1)], ((1, 2), ("b", 1))),
+        (iter([[np.int64(1), np.int64(1)], (2, 2)]), ((1, 1), (2, 2))),
+        ([(1, 1), (2, 0), (1, 1), (2, 1)], ((1, 2), (2, 1))),
+        ([(1, 0), (2, 3)], 2),
+        ([(1, 3)], 1),
+    ],
+)
+def test_versions_that_changed_within_a_turn_are_kept_in_order(told: Any, kept: Any) -> None:
+    output = PolicyOutput("a", tokens=[4, 5, 6], version=told)
+    assert output.version == kept
+    assert PolicyOutput[str].from_dict(json.loads(json.dumps(output.to_dict()))) == output
+    trajectory = rollout(ScriptedEnv(), lambda observation: output)
+    assert [step.policy_version for step in trajectory.steps] == [kept, kept]
+    form = json.loads(json.dumps(trajectory.to_dict()))
+    assert Trajectory[Any, Any].from_dict(form) == trajectory
+    assert PolicyOutput("a", tokens=[], version=[(1, 0)]).version == 1
+
+
+@pytest.mark.parametrize("tokens", [None, [], [4], [4, 5, 6, 7]])
+def test_versions_of_another_number_of_tokens_are_refused(tokens: Any) -> None:
+    with pytest.raises(ValueError, match="version must tell the version of each token once, but"):
+        PolicyOutput("a", tokens=tokens, version=[(1, 2), (2, 1)])
+
+
+@pytest.mark.parametrize("bad", [[], [1], [(1, 2.0)], [(1.5, 3)], [(1, 2, 3)], {"a": 3}, [None]])
+def test_what_are_no_pairs_of_version_and_number_is_refused(bad: Any) -> None:
+    with pytest.raises(TypeError, match="version must be an integer or text, or pairs"):
+        PolicyOutput("a", tokens=[4, 5, 6], version=bad)
+    with pytest.raises(ValueError, match="policy_version must tell"):
+        Step("o", "a", 0.0, "o", True, False, policy_tokens=[4], policy_version=[(1, 2), (2, -1)])

@@ -117,6 +117,14 @@ scores = st.builds(
 )
 
 
+def _pairs(num_tokens: int) -> st.SearchStrategy[Any]:
+    """Versions that changed while tokens were sampled."""
+    one = st.integers() | texts
+    return st.tuples(one, one, st.integers(0, num_tokens)).map(
+        lambda drawn: ((drawn[0], drawn[2]), (drawn[1], num_tokens - drawn[2]))
+    )
+
+
 @st.composite
 def bundles(draw: st.DrawFn, prefix: str = "") -> dict[str, Any]:
     """The fields of tokens, which fit together."""
@@ -127,7 +135,7 @@ def bundles(draw: st.DrawFn, prefix: str = "") -> dict[str, Any]:
         f"{prefix}logprobs": draw(st.none() | st.lists(numbers, min_size=size, max_size=size)),
         f"{prefix}prompt_tokens": draw(st.none() | tokens),
         f"{prefix}stop_reason": draw(st.none() | texts),
-        f"{prefix}version": draw(versions),
+        f"{prefix}version": draw(versions | _pairs(len(ids)) if ids else versions),
     }
 
 

@@ -72,6 +72,20 @@ def test_ids_of_64_bits_and_of_32_share_a_row() -> None:
     assert not report.breaks
 
 
+def test_versions_that_changed_within_a_turn_have_a_span_each() -> None:
+    turns = episode(
+        sampled([1], [2, 3, 4], version=[(6, 2), (7, 1)]), sampled([1, 2, 3, 4, 5], [8], version=7)
+    )
+    [row], report = assemble_rows(turns)
+    assert [(span.start, span.stop, span.step, span.version) for span in row.spans] == [
+        (1, 3, 0, 6),
+        (3, 4, 0, 7),
+        (5, 6, 1, 7),
+    ]
+    assert report.num_trained_steps == 2
+    assert verify_rows([row], turns) == []
+
+
 def test_where_tokens_drift_a_new_row_begins_and_nothing_is_patched() -> None:
     # "he" + "llo" decoded and encoded again is "hello": two tokens became one.
     turns = (sampled([1, 2], [10, 11, 5]), sampled([1, 2, 12, 5, 6], [7]))

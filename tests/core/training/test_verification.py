@@ -379,6 +379,43 @@ def test_log_probabilities_may_be_integers_as_in_a_policy_output() -> None:
     assert verify_rows([row], source) == []
 
 
+def move_version(spans: list[TokenSpan]) -> None:
+    spans[0] = dataclasses.replace(spans[0], stop=2)
+    spans[1] = dataclasses.replace(spans[1], start=2)
+
+
+def swap_versions(spans: list[TokenSpan]) -> None:
+    spans[:] = [
+        dataclasses.replace(span, version=version)
+        for span, version in zip(spans, (7, 6), strict=True)
+    ]
+
+
+def join_versions(spans: list[TokenSpan]) -> None:
+    spans[:] = [dataclasses.replace(spans[0], stop=4)]
+
+
+def repeat_version(spans: list[TokenSpan]) -> None:
+    spans[1] = dataclasses.replace(spans[1], version=6)
+
+
+def lose_version(spans: list[TokenSpan]) -> None:
+    del spans[1]
+
+
+@pytest.mark.parametrize(
+    "spoil", [move_version, swap_versions, join_versions, repeat_version, lose_version]
+)
+def test_versions_of_other_tokens_than_recorded_are_found(
+    spoil: Callable[[list[TokenSpan]], None],
+) -> None:
+    source = group(episode(sampled([1], [2, 3, 4], version=[(6, 2), (7, 1)])))
+    [row] = plain(source)
+    assert verify_rows([row], source) == []
+    spoil(row["spans"])
+    assert kinds(verify_rows([row], source)) & {"spans", "mask"}
+
+
 def test_probabilities_in_place_of_their_logarithms_are_found() -> None:
     rows = [{"tokens": [1, 2, 3], "loss_mask": [0, 1, 1], "logprobs": [0.0, 0.05, 0.9]}]
     assert [str(each) for each in verify_rows(rows)] == [

@@ -17,8 +17,8 @@ from rolloutlib.rollouts._policies import (
     PolicyActionT,
     PolicyOutput,
     accepted,
-    version_of,
 )
+from rolloutlib.rollouts._versions import version_of
 
 Answer: TypeAlias = ActionT | PolicyOutput[ActionT] | Exception
 """What a batch function says for one observation."""

@@ -12,9 +12,9 @@ from rolloutlib.rollouts._policies import (
     ObservationT,
     Policy,
     accepted,
-    version_of,
 )
 from rolloutlib.rollouts._recorder import Recorder
+from rolloutlib.rollouts._versions import version_of
 
 
 class Caller(Generic[ObservationT, ActionT]):

@@ -7,12 +7,12 @@ import functools
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from numbers import Integral
 from typing import Any, Generic, Protocol, TypeVar, cast
 
 from rolloutlib.rollouts._arrays import Logprobs, TokenIds
 from rolloutlib.rollouts._forms import FACTS, LOGPROBS, TOKENS, Record, Schema
 from rolloutlib.rollouts._stop_reasons import StopReason, read_stop_reason
+from rolloutlib.rollouts._versions import Versions, to_versions
 
 ActionT = TypeVar("ActionT")
 ObservationT = TypeVar("ObservationT")
@@ -37,12 +37,15 @@ class PolicyOutput(Record, Generic[ActionT]):
         stop_reason: Why sampling ended, in the sampler's own words, for example "stop" or "eos".
         prompt_tokens: The ids that the model was given.
         version: Which version of the policy's weights chose the action, if the sampler says so; else
-            the record has what the policy's attribute `version` was when it was called.
+            the record has what the policy's attribute `version` was when it was called. If weights
+            changed in between, pairs in the order of the tokens, of each version and how many tokens
+            it sampled: `[(7, 120), (8, 35)]`.
 
     Raises:
         TypeError: Ids are not integers, log probabilities are not numbers, or the version is neither
-            an integer nor text.
-        ValueError: There is not one log probability a token, or one of them is NaN.
+            an integer nor text, nor pairs of one and a number.
+        ValueError: There is not one log probability a token, or one of them is NaN; or the versions
+            are not of as many tokens as there are.
     """
 
     action: ActionT
@@ -51,7 +54,7 @@ class PolicyOutput(Record, Generic[ActionT]):
     logprobs: Sequence[float] | None = field(default=None, kw_only=True)
     stop_reason: str | None = field(default=None, kw_only=True)
     prompt_tokens: Sequence[int] | None = field(default=None, kw_only=True)
-    version: int | str | None = field(default=None, kw_only=True)
+    version: Versions | None = field(default=None, kw_only=True)
 
     _schema = Schema(
         "policy_output/1", info=FACTS, tokens=TOKENS, logprobs=LOGPROBS, prompt_tokens=TOKENS
@@ -59,8 +62,6 @@ class PolicyOutput(Record, Generic[ActionT]):
 
     def __post_init__(self) -> None:
         convert_tokens(self, prefix="")
-        if self.version is not None:
-            object.__setattr__(self, "version", to_version(self.version))
 
     @property
     def finish(self) -> StopReason | None:
@@ -161,31 +162,8 @@ def accepted(function: Callable[..., object], names: Iterable[str]) -> frozenset
     return frozenset(declared.intersection(names) - bound.keys())
 
 
-def version_of(policy: object) -> int | str | None:
-    """Return a policy's attribute `version`, or None if what goes by that name is no version."""
-    version = getattr(policy, "version", None)
-    try:
-        return None if version is None else to_version(version)
-    except TypeError:  # a method, say, or the version of something else
-        return None
-
-
-def to_version(value: object) -> int | str:
-    """Return the version of a policy as a Python integer or text.
-
-    Raises:
-        TypeError: It is neither an integer nor text.
-    """
-    if isinstance(value, str):
-        return value
-    if isinstance(value, bool) or not isinstance(value, Integral):
-        msg = f"a policy's version must be an integer or text, got {value!r}"
-        raise TypeError(msg)
-    return int(value)
-
-
 def convert_tokens(record: Any, *, prefix: str) -> None:
-    """Make the token fields of a frozen record compact, and check that they fit together."""
+    """Make the token fields of a frozen record plain, and check that they fit together."""
     prompt_tokens, tokens, logprobs = (
         getattr(record, prefix + "prompt_tokens"),
         getattr(record, prefix + "tokens"),
@@ -207,3 +185,7 @@ def convert_tokens(record: Any, *, prefix: str) -> None:
                 f"{name} must have one number a token: got {len(logprobs)} for {len(tokens)} tokens"
             )
             raise ValueError(msg)
+    version = getattr(record, prefix + "version")
+    if version is not None:
+        name = prefix + "version"
+        object.__setattr__(record, name, to_versions(version, tokens, name))

@@ -14,9 +14,9 @@ from rolloutlib.rollouts._policies import (
     ActionT,
     ObservationT,
     convert_tokens,
-    to_version,
 )
 from rolloutlib.rollouts._stop_reasons import StopReason, read_stop_reason
+from rolloutlib.rollouts._versions import Versions
 from rolloutlib.scores import Score
 
 
@@ -37,7 +37,8 @@ class Step(Record, Generic[ObservationT, ActionT]):
         policy_logprobs: The natural log probability of each of them, or None if unknown.
         policy_stop_reason: Why sampling ended, in the sampler's own words, or None if unknown.
         policy_prompt_tokens: The ids that the model was given, or None if unknown.
-        policy_version: Which version of the policy chose the action, or None if unknown.
+        policy_version: Which version of the policy chose the action, or None if unknown; if several
+            did, a tuple of pairs in the order of the tokens, of each version and how many it sampled.
 
     Raises:
         TypeError: The reward is not a number, a flag not a bool, a token field of another kind.
@@ -56,7 +57,7 @@ class Step(Record, Generic[ObservationT, ActionT]):
     policy_logprobs: Sequence[float] | None = None
     policy_stop_reason: str | None = None
     policy_prompt_tokens: Sequence[int] | None = None
-    policy_version: int | str | None = None
+    policy_version: Versions | None = None
 
     _schema = Schema(
         "step/1",
@@ -72,8 +73,6 @@ class Step(Record, Generic[ObservationT, ActionT]):
         object.__setattr__(self, "terminated", to_bool(self.terminated, "terminated"))
         object.__setattr__(self, "truncated", to_bool(self.truncated, "truncated"))
         convert_tokens(self, prefix="policy_")
-        if self.policy_version is not None:
-            object.__setattr__(self, "policy_version", to_version(self.policy_version))
 
     def __eq__(self, other: object) -> bool:
         return same_fields(self, other)
@@ -124,7 +123,7 @@ class StepColumns(Sequence[Step[ObservationT, ActionT]], Generic[ObservationT, A
         self.tokens: Sequence[TokenIds | None] = ()
         self.logprobs: Sequence[Logprobs | None] = ()
         self.prompt_tokens: Sequence[TokenIds | None] = ()
-        self.versions: Sequence[int | str | None] = ()
+        self.versions: Sequence[Versions | None] = ()
 
     @overload
     def __getitem__(self, index: int) -> Step[ObservationT, ActionT]: ...

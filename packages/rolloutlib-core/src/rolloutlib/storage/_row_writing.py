@@ -13,6 +13,7 @@ from rolloutlib.rollouts._arrays import ArrayColumn
 from rolloutlib.rollouts._codec import Encoder, UnstorableError, is_unicode
 from rolloutlib.rollouts._forms import in_turn, write_facts, write_numbers
 from rolloutlib.rollouts._steps import StepColumns
+from rolloutlib.rollouts._versions import Versions
 from rolloutlib.scores import Score
 from rolloutlib.storage._arrow import COLUMNS, NUMBERS, Row
 
@@ -191,7 +192,7 @@ class RowWriter:
         elif known:
             self._row[name] = values
 
-    def _put_versions(self, versions: Sequence[int | str | None]) -> None:
+    def _put_versions(self, versions: Sequence[Versions | None]) -> None:
         known = set(versions) - {None}
         if not all(map(_is_plain_version, known)):
             self._exact["versions"] = self._form("versions", list(versions))
@@ -222,7 +223,7 @@ def _are_texts(values: Sequence[object]) -> bool:
     return set(map(type, values)) <= {str} and is_unicode("".join(cast("Any", values)))
 
 
-def _is_plain_version(version: int | str | None) -> bool:
+def _is_plain_version(version: Versions | None) -> bool:
     """Tell whether a version can be told from its text: "3" cannot, since 3 reads so too."""
     if type(version) is int:
         return version.bit_length() < 64

@@ -179,15 +179,18 @@ def _row(
     numbers = np.zeros(len(tokens), np.float32) if logprobs else None
     weights = None if advantage is None else np.zeros(len(tokens), np.float32)
     spans: list[TokenSpan] = []
-    for number, _, _, prompt, sampled, sampled_logprobs, version, stop_reason in steps:
-        start = len(prompt)
-        stop = start + len(sampled)
+    for step in steps:
+        start = len(step.prompt)
+        stop = start + len(step.tokens)
         mask[start:stop] = True
         if numbers is not None:
-            numbers[start:stop] = sampled_logprobs
+            numbers[start:stop] = step.logprobs
         if weights is not None:
             weights[start:stop] = advantage
-        spans.append(TokenSpan(start, stop, item_id, member, number, version, stop_reason))
+        for version, count in step.runs():
+            place = (item_id, member, step.number)
+            spans.append(TokenSpan(start, start + count, *place, version, step.stop_reason))
+            start += count
     for array in (mask, numbers, weights):
         if array is not None:
             array.flags.writeable = False  # so that the row need not copy it

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -60,8 +61,8 @@ class Coverage:
         if row.tokens is None or row.mask is None:
             return
         if row.spans is not None:
-            for span in row.spans:
-                self._find_span(row, row.tokens, span)
+            for _, spans in groupby(row.spans, lambda span: (span.item_id, span.member, span.step)):
+                self._find_spans(row, row.tokens, list(spans))
             return
         edges = np.flatnonzero(np.diff(row.mask, prepend=False, append=False)).tolist()
         for start, stop in zip(edges[::2], edges[1::2], strict=True):
@@ -75,19 +76,25 @@ class Coverage:
             if not action.found
         ]
 
-    def _find_span(self, row: RowInspection, tokens: NDArray[Any], span: TokenSpan) -> None:
+    def _find_spans(self, row: RowInspection, tokens: NDArray[Any], spans: list[TokenSpan]) -> None:
+        """Find the action of spans, of which there is one for each version that sampled some of it."""
+        span = spans[0]
         actions = self._by_place.get((span.item_id, span.member, span.step))
         if actions is None:
             row.note("coverage", f"{span} is of no action that is to be trained", span.start)
             return
-        sampled = tokens[span.start : span.stop]
+        sampled = tokens[span.start : spans[-1].stop]
         left = [action for action in actions if not action.found]
         same = [action for action in left if np.array_equal(action.step.tokens, sampled)]
         if same:
             action = self._compare(row, tokens, span.start, same)
-            recorded = (action.step.version, action.step.stop_reason)
-            if recorded != (span.version, span.stop_reason):
-                message = f"{span} was recorded with the version and stop reason {recorded}"
+            found = [(each.version, each.stop - each.start, each.stop_reason) for each in spans]
+            recorded = [(*run, action.step.stop_reason) for run in action.step.runs()]
+            if recorded != found:
+                message = (
+                    f"the versions, each with its tokens and the stop reason, are {found}, not "
+                    f"{recorded} as recorded"
+                )
                 _note(row, "spans", message, action, span.start)
         elif left:
             action = left[0]

@@ -12,6 +12,7 @@ from rolloutlib.rollouts import Trajectory, TrajectoryGroup
 from rolloutlib.rollouts._arrays import arrays_of
 from rolloutlib.rollouts._steps import StepColumns, to_columns
 from rolloutlib.rollouts._stop_reasons import read_stop_reason
+from rolloutlib.rollouts._versions import Version, Versions, version_runs
 from rolloutlib.training._advantages import Rewards
 
 Group: TypeAlias = Trajectory[Any, Any] | TrajectoryGroup[Any, Any, Any]
@@ -44,8 +45,12 @@ class SampledStep(NamedTuple):
     prompt: NDArray[Any]
     tokens: NDArray[Any]
     logprobs: NDArray[Any] | None
-    version: int | str | None
+    versions: Versions | None
     stop_reason: str | None
+
+    def runs(self) -> list[tuple[Version | None, int]]:
+        """Return each version that sampled some of the tokens, and how many, in order."""
+        return list(version_runs(self.versions, len(self.tokens)))
 
 
 def groups_of(source: Source) -> Iterator[Group]:

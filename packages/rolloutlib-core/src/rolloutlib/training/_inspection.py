@@ -152,7 +152,7 @@ class RowInspection:
             if last is not None and span.start < last.stop:
                 self.note("spans", f"{span} begins before {last} ends", span.start)
                 return None
-            if last is not None and _episode(span) == _episode(last) and span.step <= last.step:
+            if last is not None and not _follows(span, last):
                 self.note("spans", f"{span} is not of a later step than {last}", span.start)
             covered[span.start : span.stop] = True
             last = span
@@ -173,5 +173,9 @@ def _to_span(value: Any) -> TokenSpan:
     return replace(span, **numbers)
 
 
-def _episode(span: TokenSpan) -> tuple[str | None, int]:
-    return span.item_id, span.member
+def _follows(span: TokenSpan, last: TokenSpan) -> bool:
+    """Tell whether a span may come after another: of a later step, or of another version of it."""
+    if (span.item_id, span.member) != (last.item_id, last.member):
+        return True
+    goes_on = span.start == last.stop and span.version != last.version
+    return span.step > last.step or (span.step == last.step and goes_on)

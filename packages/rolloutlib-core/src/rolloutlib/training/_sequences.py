@@ -16,6 +16,8 @@ from rolloutlib.rollouts._steps import same_fields
 class TokenSpan:
     """Where the tokens of one sampled action stand in a row, and where they came from.
 
+    An action during which the policy's weights changed has a span for each version.
+
     Attributes:
         start: The position of the first of them.
         stop: The position after the last.
@@ -49,7 +51,8 @@ class TokenSequence:
             where the token is not trained; or None if they were not asked for.
         advantages: The advantage of each, of shape (n,), float32, 0 where the token is not trained;
             or None if none were asked for.
-        spans: One for each action that is trained, in order; together they cover the mask.
+        spans: One for each action that is trained, or for each version of the policy that sampled
+            some of it, in order; together they cover the mask.
 
     Raises:
         ValueError: The arrays have more than one dimension, or differ in length, or the mask is
