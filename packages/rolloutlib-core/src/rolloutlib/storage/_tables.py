@@ -21,6 +21,12 @@ _MOST_BYTES = 1 << 24
 _MOST_ROWS = 1 << 13
 """A batch ends with the row that reaches one of these; its memory is bounded by that."""
 
+_STEP_BYTES = 200
+"""What Python's objects for a step need beside the contents of texts and arrays."""
+
+_TEXT = [name for name, kind in COLUMNS.items() if kind == "text"]
+_TEXTS = [name for name, kind in COLUMNS.items() if kind == "texts"]
+
 
 def to_batches(rows: Iterable[Row]) -> Iterator[Any]:
     """Yield rows as `pyarrow.RecordBatch` objects of limited size; none if there are no rows."""
@@ -46,14 +52,15 @@ def from_batch(batch: Any) -> Iterator[Row]:
 
 
 def _size(row: Row) -> int:
-    """Return about how many bytes a row needs, for what it may have much of."""
-    size = len(row["item"])
+    """Return about how many bytes a row needs until it is written."""
+    size = _STEP_BYTES * (row["num_steps"] or 0)
+    size += sum([len(row[name]) for name in _TEXT if row[name]])
+    for name in _TEXTS:
+        if texts := row[name]:
+            size += sum([len(text) for text in texts if text])
     for name in NUMBERS:
         if numbers := row[name]:
             size += numbers[0].nbytes
-    for name in ("observations", "actions", "infos", "policy_infos"):
-        if texts := row[name]:
-            size += sum([len(text) for text in texts if text])
     return size
 
 
