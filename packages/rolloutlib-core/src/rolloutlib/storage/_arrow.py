@@ -124,6 +124,7 @@ def parquet_options() -> dict[str, Any]:
     return {
         "compression": "zstd",
         "use_dictionary": list(_REPEATED),
+        "write_page_checksum": True,
         "write_statistics": [name for name, kind in COLUMNS.items() if not kind.endswith("s")],
     }
 
@@ -149,3 +150,37 @@ def check_schema(schema: Any, source: str) -> None:
     if missing:
         msg = f"{source} holds no trajectories that can be read: it lacks the columns {missing}"
         raise ValueError(msg)
+
+
+def to_schema(table: Any, source: str) -> Any:
+    """Return a table in the columns and types of `arrow_schema`.
+
+    Raises:
+        ValueError: A column holds something that has no such type.
+    """
+    pa, schema = load_pyarrow(), arrow_schema()
+    return pa.table([_cast(table.column(field.name), field, source) for field in schema], schema)
+
+
+def _cast(column: Any, field: Any, source: str) -> Any:
+    pa = load_pyarrow()
+    try:
+        if pa.types.is_floating(column.type) and pa.types.is_integer(field.type):
+            return _to_integers(column, field)
+        return column.cast(field.type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        msg = (
+            f"the column {field.name!r} of {source} is of type {column.type}, and cannot be read "
+            f"as {field.type}: {error}"
+        )
+        raise ValueError(msg) from error
+
+
+def _to_integers(column: Any, field: Any) -> Any:
+    """Return integers that pandas has made floats, since others in the column are missing."""
+    pa, compute = load_pyarrow(), load_pyarrow("pyarrow.compute")
+    most = compute.max(compute.abs(column)).as_py()
+    if most is not None and most >= 2**53:
+        msg = "integers of more than 53 bits have lost digits; pandas' dtype_backend='pyarrow' keeps them"
+        raise pa.ArrowInvalid(msg)
+    return column.cast(field.type)

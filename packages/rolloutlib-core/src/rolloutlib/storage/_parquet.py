@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import uuid
 from collections.abc import Generator, Iterable, Iterator
 from itertools import chain
 from pathlib import Path as FilePath
-from typing import Any
+from typing import IO, Any
 
 from rolloutlib.rollouts import TrajectoryGroup
 from rolloutlib.rollouts._codec import Decode, Decoder, Encode, Encoder
 from rolloutlib.storage._arrow import (
-    COLUMNS,
-    NUMBERS,
     arrow_schema,
     check_schema,
     load_pyarrow,
     parquet_options,
+    to_schema,
 )
 from rolloutlib.storage._lines import Path
 from rolloutlib.storage._row_reading import AnyGroup, RowReader
@@ -26,7 +26,11 @@ from rolloutlib.storage._row_writing import RowWriter
 from rolloutlib.storage._tables import from_batch, to_batches
 
 _ROWS_AT_ONCE = 256
-"""How many rows are decoded together; more are no faster, and need more memory."""
+_BYTES_AT_ONCE = 1 << 22
+"""How many rows, and bytes, are decoded together; more are no faster, and need more memory."""
+
+_PIECE = 1 << 20
+"""How many bytes of a column are read from a file at a time."""
 
 
 def write_parquet(
@@ -52,8 +56,8 @@ def write_parquet(
     """
     parquet = load_pyarrow("pyarrow.parquet")
     with (
-        _replacing(path) as temporary,
-        parquet.ParquetWriter(temporary, arrow_schema(), **parquet_options()) as writer,
+        _replacing(path) as file,
+        parquet.ParquetWriter(file, arrow_schema(), **parquet_options()) as writer,
     ):
         for batch in _batches(groups, encode):
             writer.write_batch(batch, row_group_size=batch.num_rows)
@@ -73,15 +77,8 @@ def read_parquet(path: Path, *, decode: Decode | None = None) -> Iterator[AnyGro
         FileNotFoundError: There is no such file.
         ValueError: It is no file of groups, or damaged.
     """
-    parquet = load_pyarrow("pyarrow.parquet")
-    try:
-        schema = parquet.read_schema(
-            os.fspath(path)
-        )  # at once, not when the first group is asked for
-    except ValueError as error:
-        msg = f"{os.fspath(path)!r} is no Parquet file: {error}"
-        raise ValueError(msg) from error
-    check_schema(schema, repr(os.fspath(path)))
+    with _opened(path) as file:  # at once, not when the first group is asked for
+        check_schema(file.schema_arrow, _name(path))
     return RowReader(Decoder(decode)).groups(_rows(path))
 
 
@@ -117,12 +114,17 @@ def from_arrow(table: Any, *, decode: Decode | None = None) -> Iterator[AnyGroup
 
     Raises:
         ImportError: pyarrow is not installed.
+        TypeError: pyarrow makes no table of it.
         ValueError: The table lacks columns, or holds something else in them.
     """
     pa = load_pyarrow()
-    table = table if isinstance(table, pa.Table) else pa.table(table)
+    try:
+        table = table if isinstance(table, pa.Table) else pa.table(table)
+    except TypeError as error:
+        msg = f"pyarrow makes no table of an object of type {type(table).__qualname__!r}: {error}"
+        raise TypeError(msg) from error
     check_schema(table.schema, "the table")
-    table = table.select([*COLUMNS, *NUMBERS]).cast(arrow_schema())
+    table = to_schema(table, "the table")
     batches = table.to_batches(max_chunksize=_ROWS_AT_ONCE)
     rows = chain.from_iterable(map(from_batch, batches))
     return RowReader(Decoder(decode)).groups(rows)
@@ -136,25 +138,58 @@ def _batches(groups: Iterable[TrajectoryGroup[Any, Any, Any]], encode: Encode | 
 
 
 def _rows(path: Path) -> Iterator[Any]:
-    pa, parquet = load_pyarrow(), load_pyarrow("pyarrow.parquet")
-    schema = arrow_schema()
-    with parquet.ParquetFile(os.fspath(path)) as file:
+    pa, names = load_pyarrow(), arrow_schema().names
+    with _opened(path) as file:
         for number in range(file.num_row_groups):  # a batch would join small ones
-            for batch in file.iter_batches(_ROWS_AT_ONCE, [number], schema.names):
+            size = _rows_at_once(file.metadata.row_group(number))
+            for batch in file.iter_batches(size, [number], names):
                 # Another library may have written the file, with its own types of text and lists.
-                table = pa.Table.from_batches([batch]).select(schema.names).cast(schema)
+                table = to_schema(pa.Table.from_batches([batch]), _name(path))
                 for part in table.to_batches():
                     yield from from_batch(part)
 
 
+def _rows_at_once(group: Any) -> int:
+    """Return how many rows of a row group to decode together: fewer if they are large."""
+    row_bytes = group.total_byte_size // max(group.num_rows, 1)
+    return min(_ROWS_AT_ONCE, 1 + _BYTES_AT_ONCE // max(row_bytes, 1))
+
+
 @contextlib.contextmanager
-def _replacing(path: Path) -> Generator[str]:
-    """Yield the path of a new file in the same folder, which takes the place of another at the end."""
+def _opened(path: Path) -> Generator[Any]:
+    """Open a Parquet file; errors in it tell its name.
+
+    Row groups of other libraries may be as large as the file: they are read piece by piece.
+    """
+    pa, parquet = load_pyarrow(), load_pyarrow("pyarrow.parquet")
+    # Not by its name, which pyarrow may take for that of something on the network.
+    with FilePath(path).open("rb") as file:
+        try:
+            yield parquet.ParquetFile(
+                file, pre_buffer=False, buffer_size=_PIECE, page_checksum_verification=True
+            )
+        except (pa.ArrowException, UnicodeDecodeError, OSError) as error:
+            if getattr(error, "errno", None) is not None:  # of the disk
+                raise
+            msg = f"{_name(path)} is no Parquet file, or damaged: {error}"
+            raise ValueError(msg) from error
+
+
+def _name(path: Path) -> str:
+    return repr(os.fspath(path))
+
+
+@contextlib.contextmanager
+def _replacing(path: Path) -> Generator[IO[bytes]]:
+    """Yield a new file in the same folder, which takes the place of another at the end."""
     target = FilePath(os.path.realpath(path))
+    if target.is_dir():  # at once, not when the file is finished
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(target))
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}.tmp")
     try:
-        yield str(temporary)
+        with temporary.open("xb") as file:
+            yield file
         temporary.replace(target)
     finally:
         temporary.unlink(missing_ok=True)

@@ -61,7 +61,7 @@ class RowWriter:
                     self._row["exact"] = _json(self._exact)
                 yield self._row
         except UnstorableError as error:
-            error.path += [place, f"group {group.item_id!r}"]
+            error.path += [place, f"group {getattr(group, 'item_id', number)!r}"]
             raise
 
     def _write_group(self, group: TrajectoryGroup[Any, Any, Any]) -> None:
