@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import operator
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
@@ -37,35 +38,36 @@ class RowReader:
         Raises:
             ValueError: The rows are not of the right form.
         """
-        first: Row | None = None
+        first: Row = {}
         last: Row = {}
         records: _Records = {}
         for row in rows:
-            if first is not None and (row["group"] != first["group"] or row["row"] <= last["row"]):
-                yield self._group(first, records)
-                first = None
-            if first is None:
+            with _place_of(row):
+                exact = self._facts(row["exact"])
+                row.update(exact, exact=exact)
+                goes_on = first and row["row"] > last["row"] and _identity(row) == _identity(first)
+            if not goes_on:
+                if first:
+                    yield self._group(first, records)
                 first, records = row, {}
             last = row
-            self._add(row, records)
-        if first is not None:
+            with _place_of(row):
+                self._add(row, records)
+        if first:
             yield self._group(first, records)
 
     def _add(self, row: Row, records: _Records) -> None:
-        with _place_of(row):
-            exact = self._facts(row["exact"])
-            row.update(exact, exact=exact)
-            match row["outcome"]:
-                case "completed" | "truncated":
-                    ended = (self._trajectory(row, row), self._score(row))
-                    records.setdefault("ended", []).append(ended)
-                case "failed" | "retried" as outcome:
-                    records.setdefault(outcome, []).append(self._error(row))
-                case "empty":
-                    pass
-                case outcome:
-                    msg = f"the outcome {outcome!r} is unknown"
-                    raise ValueError(msg)
+        match row["outcome"]:
+            case "completed" | "truncated":
+                ended = (self._trajectory(row, row), self._score(row))
+                records.setdefault("ended", []).append(ended)
+            case "failed" | "retried" as outcome:
+                records.setdefault(outcome, []).append(self._error(row))
+            case "empty":
+                pass
+            case outcome:
+                msg = f"the outcome {outcome!r} is unknown"
+                raise ValueError(msg)
 
     def _group(self, row: Row, records: _Records) -> AnyGroup:
         ended = records.get("ended", [])
@@ -83,8 +85,8 @@ class RowReader:
             )
 
     def _score(self, row: Row) -> Score:
-        details = row["score_details"]
-        return Score(row["score"]) if details is None else Score.from_dict(self._json(details))
+        details = self._facts(row["score_details"])
+        return Score.from_dict({**details, "value": row["score"]})  # which may have been changed
 
     def _error(self, row: Row) -> RolloutError:
         trajectory = None
@@ -152,6 +154,11 @@ class RowReader:
 
 
 _Records: TypeAlias = dict[str, list[Any]]
+_identity = operator.itemgetter(
+    "group", "item_id", "item", "item_format", "group_seed", "group_metadata"
+)
+"""What the rows of a group have in common; groups of several tables may have the same number."""
+
 _KINDS: Mapping[str, type[NumberArray[Any]]] = {
     "prompt_tokens": TokenIds,
     "tokens": TokenIds,
