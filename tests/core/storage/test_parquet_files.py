@@ -199,7 +199,7 @@ def test_damage_is_found_and_the_file_named(tmp_path: Path) -> None:
 
 
 def test_what_is_no_group_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UnstorableError, match="^group 1 is no TrajectoryGroup, but int"):
+    with pytest.raises(UnstorableError, match=r"^group 1 is no TrajectoryGroup, but int"):
         write_parquet(cast("list[Group]", [group(0), 3]), tmp_path / "groups.parquet")
     assert list(tmp_path.iterdir()) == []
 
