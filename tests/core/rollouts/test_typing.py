@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import AsyncIterator, Awaitable, Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, assert_type
 
 import gymnasium as gym
+import numpy as np
 import pytest
 
 from rolloutlib import AsyncEnv, Env, PolicyOutput, as_async
@@ -245,3 +247,20 @@ def test_batch_functions_may_take_lists_or_any_sequence() -> None:
     assert_type(AsyncBatchedPolicy(of_list), AsyncBatchedPolicy[str, int])
     assert_type(AsyncBatchedPolicy(awaitable), AsyncBatchedPolicy[str, int])
     assert rewards(collect(ITEMS, LengthEnv, BatchedPolicy(of_list))) == [1.0, 1.0]
+
+
+def test_a_policy_may_tell_of_tokens_in_arrays_of_any_kind() -> None:
+    output = PolicyOutput(
+        "a",
+        tokens=np.array([1, 2]),
+        logprobs=array("f", [-0.5, -0.25]),
+        prompt_tokens=iter([3]),
+        version=[(1, 1), ("b", 1)],
+    )
+    assert_type(output, PolicyOutput[str])
+    assert_type(output.tokens, Sequence[int] | None)
+    assert_type(output.logprobs, Sequence[float] | None)
+    assert output.tokens == [1, 2]
+    assert output.prompt_tokens == [3]
+    with pytest.raises(TypeError, match="tokens must be integers"):
+        PolicyOutput("a", tokens=["1"])  # pyright: ignore[reportArgumentType]

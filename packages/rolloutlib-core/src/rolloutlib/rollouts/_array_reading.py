@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 from array import array
-from typing import Any, cast
+from collections.abc import Iterable
+from typing import Any, Protocol, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
+
+NumberT = TypeVar("NumberT", int, float)
+
+
+class SupportsArray(Protocol):
+    """A NumPy array, a tensor, or what else turns itself into an array."""
+
+    def __array__(self) -> NDArray[Any]: ...
+
+
+Numbers: TypeAlias = Iterable[NumberT] | SupportsArray
+"""What is taken for numbers."""
 
 
 def read_array(values: object, name: str, what: str, *, kinds: str) -> NDArray[Any]:

@@ -7,12 +7,13 @@ import functools
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
 
+from rolloutlib.rollouts._array_reading import Numbers
 from rolloutlib.rollouts._arrays import Logprobs, TokenIds
 from rolloutlib.rollouts._forms import FACTS, LOGPROBS, TOKENS, Record, Schema
 from rolloutlib.rollouts._stop_reasons import StopReason, read_stop_reason
-from rolloutlib.rollouts._versions import Versions, to_versions
+from rolloutlib.rollouts._versions import Version, Versions, to_versions
 
 ActionT = TypeVar("ActionT")
 ObservationT = TypeVar("ObservationT")
@@ -59,6 +60,20 @@ class PolicyOutput(Record, Generic[ActionT]):
     _schema = Schema(
         "policy_output/1", info=FACTS, tokens=TOKENS, logprobs=LOGPROBS, prompt_tokens=TOKENS
     )
+
+    if TYPE_CHECKING:
+        # What is taken is wider than what is kept, which the fields' types cannot tell.
+        def __init__(
+            self,
+            action: ActionT,
+            info: Mapping[str, Any] = ...,
+            *,
+            tokens: Numbers[int] | None = None,
+            logprobs: Numbers[float] | None = None,
+            stop_reason: str | None = None,
+            prompt_tokens: Numbers[int] | None = None,
+            version: Version | Iterable[tuple[Version, int]] | None = None,
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         convert_tokens(self, prefix="")
