@@ -264,7 +264,7 @@ def test_skyrl_takes_the_output_of_a_generator() -> None:
             {"instance_id": "item", "repetition_id": 0},
             {"instance_id": "item", "repetition_id": 1},
         ],
-        "is_last_step": None,
+        "is_last_step": [True, True],
     }
     assert metrics == {
         "generate/min_num_tokens": 1.0,
@@ -284,6 +284,14 @@ def test_skyrl_takes_several_rows_of_an_episode_for_its_steps() -> None:
     assert [each["repetition_id"] for each in data["trajectory_ids"]] == [0, 0, 1]
 
 
+def test_skyrl_output_has_one_form_whether_episodes_break_or_not() -> None:
+    # SkyRL's step-wise training is chosen before the run, and puts the outputs of batches together.
+    source = group(BROKEN, ONE_TURN)
+    broken, _ = assemble_rows(source)
+    one, two = to_skyrl(ROWS, [0.0] * 2), to_skyrl(broken, [0.0] * 3)
+    assert {name: type(one[name]) for name in one} == {name: type(two[name]) for name in two}
+
+
 @given(rows())
 def test_skyrl_rows_are_as_long_as_their_masks(made: list[TokenSequence]) -> None:
     data = to_skyrl(made, [1.0] * len(made))
@@ -294,7 +302,7 @@ def test_skyrl_rows_are_as_long_as_their_masks(made: list[TokenSequence]) -> Non
         assert sum(data["loss_masks"][number]) == row.num_trainable
         if data["rollout_logprobs"] is not None:
             assert len(data["rollout_logprobs"][number]) == len(response)
-    assert data["is_last_step"] is None
+    assert data["is_last_step"] == [True] * len(made)
     json.dumps(data)
 
 

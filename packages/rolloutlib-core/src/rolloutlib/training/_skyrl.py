@@ -15,12 +15,15 @@ from rolloutlib.training._sequences import TokenSequence
 def to_skyrl(rows: Sequence[TokenSequence], rewards: Iterable[float]) -> dict[str, Any]:
     """Return rows as the `GeneratorOutput` of a generator of SkyRL.
 
-    If episodes have several rows, the output is one for SkyRL's step-wise training, each row in place
-    of a step.
+    Where episodes have several rows, SkyRL takes them in its step-wise training, each row in place of
+    a step. There it reads the attributes of trajectory ids:
+
+        output = to_skyrl(rows, rewards)
+        output["trajectory_ids"] = [TrajectoryID(**each) for each in output["trajectory_ids"]]
 
     Source: SkyRL, `skyrl/train/generators/base.py` at commit 12f1ad39, and `validate_generator_output`
-    in `skyrl/train/utils/trainer_utils.py` at commit bc2dea26; the metrics are those of
-    `get_rollout_metrics`, which SkyRL's own generator reports.
+    in `skyrl/train/utils/trainer_utils.py` at commit bc2dea26, as in SkyRL 0.4; the metrics are those
+    of `get_rollout_metrics`, which SkyRL's own generator reports.
 
     Args:
         rows: Rows as `assemble_rows` makes them, in the order of the prompts.
@@ -30,7 +33,7 @@ def to_skyrl(rows: Sequence[TokenSequence], rewards: Iterable[float]) -> dict[st
         Lists of one entry a row: `prompt_token_ids`, `response_ids`, `rewards`, `loss_masks`;
         `stop_reasons` ("stop", "length" and others, as of `StopReason`), `rollout_logprobs`, each
         None if they are not known of all rows; `trajectory_ids`, dictionaries of the fields of
-        SkyRL's `TrajectoryID`; `is_last_step`, None unless an episode has several rows. And
+        SkyRL's `TrajectoryID`; `is_last_step`, whether a row is the last of its episode. And
         `rollout_metrics`, from these rows.
 
     Raises:
@@ -41,7 +44,6 @@ def to_skyrl(rows: Sequence[TokenSequence], rewards: Iterable[float]) -> dict[st
     split = split_rows(rows)
     values = check_rewards(rewards, rows)
     places = places_of(rows)
-    goes_on = list(continued(rows))
     verbatim = [row.spans[-1].stop_reason for row in rows]
     logprobs = [row.logprobs.tolist() for row in split if row.logprobs is not None]
     return {
@@ -57,7 +59,7 @@ def to_skyrl(rows: Sequence[TokenSequence], rewards: Iterable[float]) -> dict[st
         "trajectory_ids": [
             {"instance_id": item_id or "", "repetition_id": member} for item_id, member in places
         ],
-        "is_last_step": [not each for each in goes_on] if any(goes_on) else None,
+        "is_last_step": [not goes_on for goes_on in continued(rows)],
     }
 
 
