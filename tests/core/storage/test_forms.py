@@ -115,6 +115,8 @@ def test_a_token_array_keeps_its_width() -> None:
         ({"extra": 1}, r"missing or unknown: \['extra'\]"),
         ({"steps": {}}, "steps have the columns"),
         ({"steps": None}, "not the form of a Trajectory"),
+        ({"initial_info": None}, "facts are a mapping, got None"),
+        ({"metadata": [1]}, r"facts are a mapping, got \[1\]"),
     ],
 )
 def test_another_form_is_refused(change: dict[str, Any], message: str) -> None:
@@ -129,6 +131,13 @@ def test_another_form_is_refused(change: dict[str, Any], message: str) -> None:
         ("rewards", [0.5, 1.0, "x"], "reward must be a real number"),
         ("terminated", [0, 0, 5], "terminated must be a bool"),
         ("unknown", [], "steps have the columns"),
+        ("infos", [{}, 1, {}], "facts are a mapping, got 1"),
+        ("policy_infos", [None, "x", {}], "facts are a mapping, got 'x'"),
+        (
+            "tokens",
+            {"lengths": [10**40, None, 0], "dtype": "<i4", "base64": "AQAAAA=="},
+            "not the form of a Trajectory",
+        ),
         (
             "tokens",
             {"lengths": [1, None, 0], "dtype": "<i4", "base64": "AQAAAAIAAAA="},

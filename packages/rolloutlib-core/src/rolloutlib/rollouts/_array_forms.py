@@ -32,7 +32,8 @@ def to_array(text: str, dtype: Any, shape: Sequence[int]) -> NDArray[Any]:
         ValueError: They do not fit together, or the type is none whose elements bytes can be.
     """
     buffer, kind = from_base64(text), read_dtype(dtype)
-    if kind.hasobject or len(buffer) != kind.itemsize * math.prod(shape):
+    fits = min(shape, default=0) >= 0 and len(buffer) == kind.itemsize * math.prod(shape)
+    if kind.hasobject or not fits:
         msg = f"{len(buffer)} bytes are no array of the shape {shape!r} and type {kind!r}"
         raise ValueError(msg)
     return np.ndarray(shape, kind, buffer)

@@ -187,7 +187,7 @@ class Decoder:
                 return {key: self.read(item) for key, item in form.items()}
             try:
                 return self._tagged(form)
-            except (KeyError, TypeError, AttributeError, binascii.Error) as error:
+            except _NO_FORM as error:
                 msg = f"not the form of a value: {_short(form)} ({error!r})"
                 raise ValueError(msg) from error
         return form
@@ -240,6 +240,8 @@ class Decoder:
         return self.decode(name, value)
 
 
+# What damaged forms raise beside a `ValueError`: `Decimal` of a text, say, or `dtype`.
+_NO_FORM = (LookupError, TypeError, AttributeError, ArithmeticError, SyntaxError, binascii.Error)
 _Text: TypeAlias = tuple[Callable[[Any], str], Callable[[str], Any]]
 _TEXTS: Mapping[type[Any], _Text] = {
     int: (hex, lambda text: int(text, 16)),  # Python limits the number of decimal digits
@@ -285,10 +287,8 @@ def _text(text: str) -> dict[str, Any]:
 
 
 def _description(array: NDArray[Any]) -> dict[str, Any]:
-    dtype = describe_dtype(array.dtype)
-    if dtype is None:
-        msg = f"is an array of the type {array.dtype!r}, which cannot be stored"
-        raise UnstorableError(msg)
+    if (dtype := describe_dtype(array.dtype)) is None:
+        raise UnstorableError(f"is an array of the type {array.dtype!r}, which cannot be stored")
     return {"dtype": dtype, "shape": list(array.shape)}
 
 

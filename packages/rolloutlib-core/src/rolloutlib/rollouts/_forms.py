@@ -92,7 +92,7 @@ class Schema:
                     else part.read(fields[name], decoder, record)
                 )
             return kind(**record)
-        except (TypeError, KeyError, AttributeError) as error:
+        except (TypeError, KeyError, AttributeError, ArithmeticError) as error:
             msg = f"not the form of a {kind.__name__}: {error!r}"
             raise ValueError(msg) from error
 
@@ -172,6 +172,19 @@ def write_facts(facts: Mapping[str, Any], encoder: Encoder) -> Any:
     return encoder.write(dict(facts))
 
 
+def read_facts(form: Any, decoder: Decoder) -> dict[str, Any]:
+    """Return the facts of a form.
+
+    Raises:
+        ValueError: It is not that of a mapping.
+    """
+    facts = decoder.read(form)
+    if not isinstance(facts, dict):
+        msg = f"facts are a mapping, got {facts!r}"
+        raise ValueError(msg)  # noqa: TRY004 - of data that was read, not of an argument
+    return cast("dict[str, Any]", facts)
+
+
 def write_numbers(numbers: NumberArray[Any]) -> dict[str, Any]:
     """Return the form of token ids or log probabilities."""
     values = numbers.numbers
@@ -196,7 +209,7 @@ def _numbers(kind: type[NumberArray[Any]]) -> Part:
 
 FACTS = Part(
     lambda value, encoder, record: write_facts(value, encoder),
-    lambda form, decoder, record: decoder.read(form),
+    lambda form, decoder, record: read_facts(form, decoder),
 )
 TOKENS = _numbers(TokenIds)
 LOGPROBS = _numbers(Logprobs)

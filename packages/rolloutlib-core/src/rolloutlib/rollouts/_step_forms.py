@@ -8,7 +8,14 @@ from typing import Any, cast
 from rolloutlib._values import to_bool, to_float
 from rolloutlib.rollouts._arrays import ArrayColumn, Logprobs, NumberArray, TokenIds
 from rolloutlib.rollouts._codec import Decoder, Encoder, UnstorableError
-from rolloutlib.rollouts._forms import Part, in_turn, read_numbers, write_facts, write_numbers
+from rolloutlib.rollouts._forms import (
+    Part,
+    in_turn,
+    read_facts,
+    read_numbers,
+    write_facts,
+    write_numbers,
+)
 from rolloutlib.rollouts._steps import StepColumns
 
 _ARRAYS: Mapping[str, type[NumberArray[Any]]] = {
@@ -83,11 +90,9 @@ def _read(form: Mapping[str, Any], decoder: Decoder, trajectory: Mapping[str, An
     columns.rewards = tuple([to_float(reward, "reward") for reward in form["rewards"]])
     columns.terminated = tuple([to_bool(flag, "terminated") for flag in form["terminated"]])
     columns.truncated = tuple([to_bool(flag, "truncated") for flag in form["truncated"]])
-    columns.infos = (
-        tuple(decoder.read(form["infos"])) if "infos" in form else tuple([{} for _ in before[1:]])
-    )
+    columns.infos = tuple([read_facts(info, decoder) for info in form.get("infos", [{}] * count)])
     for name in _OPTIONAL:
-        column = tuple(decoder.read(form[name])) if name in form else (None,) * count
+        column = _read_optional(name, form[name], decoder) if name in form else (None,) * count
         setattr(columns, name, column)
     for name, kind in _ARRAYS.items():
         column = _read_array(kind, form[name]) if name in form else (None,) * count
@@ -98,6 +103,12 @@ def _read(form: Mapping[str, Any], decoder: Decoder, trajectory: Mapping[str, An
         raise ValueError(msg)
     _check_pairs(form)
     return columns
+
+
+def _read_optional(name: str, form: Sequence[Any], decoder: Decoder) -> tuple[Any, ...]:
+    if name == "policy_infos":
+        return tuple([None if info is None else read_facts(info, decoder) for info in form])
+    return tuple(decoder.read(form))
 
 
 def _read_array(kind: type[NumberArray[Any]], form: Mapping[str, Any]) -> ArrayColumn[Any]:

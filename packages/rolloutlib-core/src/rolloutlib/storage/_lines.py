@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import stat
 import warnings
 from collections.abc import Iterator, Mapping
-from typing import IO, Any, TypeAlias
+from pathlib import Path as FilePath
+from typing import IO, Any, BinaryIO, TypeAlias, cast
 
 from pydantic_core import from_json, to_json
 
@@ -24,6 +26,20 @@ _LINE_ENDS = (("\x85", b"\\u0085"), ("\u2028", b"\\u2028"), ("\u2029", b"\\u2029
 
 class TornLineWarning(UserWarning):
     """Warns that the last line of a file is not whole, since the process that wrote it was killed."""
+
+
+def open_file(path: Path) -> BinaryIO:
+    """Open a file for reading.
+
+    Raises:
+        OSError: It cannot be opened.
+        ValueError: It is no regular file, and may be without an end.
+    """
+    mode = os.stat(path).st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # to open a folder is an error of its own
+        msg = f"{os.fspath(path)!r} is no regular file, as groups are kept in"
+        raise ValueError(msg)
+    return FilePath(path).open("rb")
 
 
 def write_line(value: Any) -> bytes:
@@ -56,13 +72,16 @@ def read_header(line: bytes, path: Path) -> Mapping[str, Any]:
     if not line.startswith(_START):
         msg = f"{os.fspath(path)!r} is no file of groups: its first line is {line[:80]!r}"
         raise ValueError(msg)
-    header: Mapping[str, Any] = parse(line, path, 1)
+    header = cast("Mapping[str, Any]", parse(line, path, 1))
     if header.get("version") != VERSION:
         msg = (
             f"{os.fspath(path)!r} is of version {header.get('version')!r}, written by rolloutlib "
             f"{header.get('library')}; this one, {__version__}, reads version {VERSION}"
         )
         raise ValueError(msg)
+    settings: object = header.get("settings")
+    if not isinstance(settings, (dict, type(None))):
+        raise damaged(path, 1, f"settings are a mapping or null, got {settings!r}")
     return header
 
 
@@ -80,8 +99,12 @@ def parse(line: bytes, path: Path, number: int) -> Any:
     try:
         return from_json(line)
     except ValueError as error:
-        msg = f"{os.fspath(path)!r} is damaged in line {number}: {error}"
-        raise ValueError(msg) from error
+        raise damaged(path, number, error) from error
+
+
+def damaged(path: Path, number: int, reason: object) -> ValueError:
+    """Return an error that tells which line of a file is damaged."""
+    return ValueError(f"{os.fspath(path)!r} is damaged in line {number}: {reason}")
 
 
 def is_whole(line: bytes) -> bool:

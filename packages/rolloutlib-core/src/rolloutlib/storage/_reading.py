@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from pathlib import Path as FilePath
 from typing import Any, TypeAlias, cast
 
 from rolloutlib.rollouts import TrajectoryGroup
 from rolloutlib.rollouts._codec import Decode, Decoder
-from rolloutlib.storage._lines import Path, parse, read_header, whole_lines
+from rolloutlib.rollouts._forms import read_facts
+from rolloutlib.storage._lines import Path, damaged, open_file, parse, read_header, whole_lines
 
 AnyGroup: TypeAlias = TrajectoryGroup[Any, Any, Any]
 
@@ -44,9 +43,13 @@ def read_settings(path: Path) -> dict[str, Any] | None:
         FileNotFoundError: There is no such file.
         ValueError: It is no file of groups.
     """
-    with FilePath(path).open("rb") as file:
+    with open_file(path) as file:
         settings = read_header(file.readline(), path).get("settings")
-    return Decoder(lambda name, value: value).read(settings)
+    decoder = Decoder(lambda name, value: value)
+    try:
+        return None if settings is None else read_facts(settings, decoder)
+    except ValueError as error:
+        raise damaged(path, 1, error) from error
 
 
 def parse_group(line: bytes, path: Path, number: int, decode: Decode | None) -> AnyGroup:
@@ -58,9 +61,8 @@ def parse_group(line: bytes, path: Path, number: int, decode: Decode | None) -> 
     content = parse(line, path, number)
     try:
         return TrajectoryGroup[Any, Any, Any].from_dict(content["group"], decode=decode)
-    except (ValueError, TypeError, KeyError) as error:
-        msg = f"{os.fspath(path)!r}, line {number}: {error}"
-        raise ValueError(msg) from error
+    except (ValueError, TypeError, LookupError) as error:
+        raise damaged(path, number, error) from error
 
 
 def parse_position(line: bytes, path: Path, number: int) -> int | None:
@@ -74,13 +76,15 @@ def parse_position(line: bytes, path: Path, number: int) -> int | None:
         return int(text)
     content = parse(line, path, number)
     if not isinstance(content, dict) or "group" not in content:
-        msg = f"{os.fspath(path)!r} holds no group in line {number}"
-        raise ValueError(msg)
-    return cast("dict[str, Any]", content).get("position")
+        raise damaged(path, number, "it holds no group")
+    position: object = cast("dict[str, Any]", content).get("position")
+    if position is None or (type(position) is int and position >= 0):
+        return position
+    raise damaged(path, number, f"position is a number from 0 or null, got {position!r}")
 
 
 def _read(path: Path, decode: Decode | None) -> Iterator[AnyGroup]:
-    with FilePath(path).open("rb") as file:
+    with open_file(path) as file:
         for number, _, line in whole_lines(file, path):
             if number > 1:
                 yield parse_group(line, path, number, decode)

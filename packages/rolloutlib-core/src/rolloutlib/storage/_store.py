@@ -11,7 +11,7 @@ from typing import Any
 from rolloutlib.rollouts import TrajectoryGroup
 from rolloutlib.rollouts._codec import Decode, Encode, Encoder
 from rolloutlib.rollouts._forms import Record
-from rolloutlib.storage._lines import Path, is_torn_header, whole_lines
+from rolloutlib.storage._lines import Path, damaged, is_torn_header, open_file, whole_lines
 from rolloutlib.storage._reading import parse_group, parse_position, read_settings
 from rolloutlib.storage._writing import GroupWriter
 
@@ -52,14 +52,20 @@ class GroupStore:
         self._places: dict[int, tuple[int, int]] = {}  # line number and offset, by position
 
     def read_seed(self) -> int | None:
-        """Return the seed of the run that the file holds, or None if it holds none yet."""
+        """Return the seed of the run that the file holds, or None if it holds none yet.
+
+        Raises:
+            ValueError: The file holds something else.
+        """
         if not self._path.exists():
             return None
-        with self._path.open("rb") as file:
+        with open_file(self._path) as file:
             if is_torn_header(file.readline()):  # or there is none
                 return None
-        settings = read_settings(self._path)
-        return None if settings is None else settings.get("seed")
+        seed: object = (read_settings(self._path) or {}).get("seed")
+        if seed is None or (type(seed) is int and seed >= 0):
+            return seed
+        raise damaged(self._path, 1, f"the seed is a number from 0 or null, got {seed!r}")
 
     def prepare(self, settings: Mapping[str, Any]) -> None:
         """Make the file, or check that it can be gone on with; before anything is played.
@@ -95,7 +101,7 @@ class GroupStore:
         if place is None:
             return None
         number, offset = place
-        with self._path.open("rb") as file:
+        with open_file(self._path) as file:
             file.seek(offset)
             return parse_group(file.readline(), self._path, number, self._decode)
 
@@ -151,7 +157,7 @@ class GroupStore:
 
     def _find(self) -> dict[int, tuple[int, int]]:
         places: dict[int, tuple[int, int]] = {}
-        with self._path.open("rb") as file:
+        with open_file(self._path) as file:
             for number, offset, line in whole_lines(file, self._path):
                 position = None if number == 1 else parse_position(line, self._path, number)
                 if position is None:

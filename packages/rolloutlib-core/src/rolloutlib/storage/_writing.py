@@ -20,6 +20,7 @@ from rolloutlib.storage._lines import (
     header_line,
     is_torn_header,
     is_whole,
+    open_file,
     read_header,
     start_of_last_line,
     warn_of_torn_line,
@@ -113,7 +114,7 @@ class GroupWriter:
 
     def _begin(self, settings: Any) -> int:
         """Write the header or check it, and return where the next line is to be written."""
-        with FilePath(self._path).open("rb") as file:
+        with open_file(self._path) as file:
             first = file.readline()
             size = file.seek(0, os.SEEK_END)
             if not first or (len(first) == size and is_torn_header(first)):
