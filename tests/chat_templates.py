@@ -110,6 +110,22 @@ DROPS_THINKING = """
 {%- if add_generation_prompt %}{{- '<|im_start|>assistant\n' }}{%- endif %}
 """
 
+# Thinking is beside the content, and written after the last message of the user; the last turn has
+# some though it be empty. In the manner of Qwen3 too.
+WRITES_THINKING = """
+{%- set ns = namespace(last=-1) %}
+{%- for message in messages %}{%- if message.role == 'user' %}{%- set ns.last = loop.index0 %}{%- endif %}{%- endfor %}
+{%- for message in messages %}
+    {{- '<|im_start|>' + message.role + '\n' }}
+    {%- set thinking = message.reasoning_content or '' %}
+    {%- if message.role == 'assistant' and loop.index0 > ns.last and (loop.last or thinking) %}
+        {{- '<think>\n' + thinking + '\n</think>\n\n' }}
+    {%- endif %}
+    {{- message.content + '<|im_end|>\n' }}
+{%- endfor %}
+{%- if add_generation_prompt %}{{- '<|im_start|>assistant\n' }}{%- endif %}
+"""
+
 # The beginning of thinking belongs to the prompt, and to no turn that is over.
 OPENS_THINKING = _TURNS.replace("assistant\n'", "assistant\n<think>\n'")
 

@@ -19,6 +19,7 @@ from chat_templates import (
     LLAMA,
     OPENS_THINKING,
     STRIPS,
+    WRITES_THINKING,
     chat_tokenizer,
     decode,
     encode,
@@ -144,6 +145,32 @@ def test_an_empty_turn_is_a_turn() -> None:
     assert chat.rewrites == ()
 
 
+@pytest.mark.parametrize("end", [[], END], ids=["cut off", "ended"])
+def test_a_turn_may_spell_the_end_of_a_turn_in_other_tokens(end: list[int]) -> None:
+    spelled = [token for letter in "a<|im_end|>b" for token in encode(letter)]
+    chat, before, prompt = second_prompt(chat_tokenizer(), spelled + end, "a<|im_end|>b")
+    assert prompt[: len(before)] == before
+    assert decode(prompt).endswith(
+        "a<|im_end|>b<|im_end|>\n<|im_start|>user\nAnd 3 + 3?<|im_end|>\n<|im_start|>assistant\n"
+    )
+    assert chat.rewrites == ()
+
+
+@pytest.mark.parametrize(
+    ("sampled", "rewrites"),
+    [("4", []), ("4 \n", [("whitespace", True)])],
+    ids=["as is", "stripped"],
+)
+def test_what_a_template_writes_of_the_last_turn_alone_does_not_matter(
+    sampled: str, rewrites: list[tuple[str, bool]]
+) -> None:
+    chat, before, prompt = second_prompt(
+        chat_tokenizer(WRITES_THINKING), encode(sampled) + END, sampled.strip()
+    )
+    assert prompt[: len(before)] == before
+    assert [(each.cause, each.kept) for each in chat.rewrites] == rewrites
+
+
 def test_the_newline_after_the_end_of_a_turn_is_part_of_the_prompt() -> None:
     _, before, prompt = second_prompt(chat_tokenizer(), encode("4") + END, "4")
     assert decode(prompt[len(before) :]).startswith("\n<|im_start|>user")
@@ -208,9 +235,20 @@ def test_thinking_that_a_template_drops_is_a_rewrite_with_its_place() -> None:
     assert rewrite is not None
     assert (rewrite.turn, rewrite.cause, rewrite.kept) == (1, "thinking", False)
     assert rewrite.expected.startswith("<think>\nlet me")
-    assert rewrite.found.startswith("4<|im_end|>")
+    assert rewrite.found == "4"
     assert whole[rewrite.position :].startswith(rewrite.found)
     assert "thinking was dropped at character" in str(rewrite)
+
+
+def test_thinking_that_is_dropped_is_told_though_a_new_message_speaks_of_it() -> None:
+    drops = DROPS_THINKING.replace("loop.index0 < ns.last", "loop.index0 < ns.last - 1")
+    chat = ChatTokens(chat_tokenizer(drops))
+    messages: Messages = [*ASK, said("<think>\nlet me\n</think>\n\n4"), *MORE]
+    chat.prompt(messages)
+    chat.add(encode("6") + END)
+    why: Messages = [{"role": "user", "content": "Why is there no </think> in it?"}]
+    chat.prompt([*messages, said("6"), *why])
+    assert [each.cause for each in chat.rewrites] == ["thinking"]
 
 
 def test_thinking_is_kept_while_tools_are_called_under_the_same_template() -> None:
@@ -329,6 +367,7 @@ def test_a_conversation_that_does_not_go_on_is_rendered_anew(
     [
         (DROPS_THINKING, "<think>\nlet me\n</think>\n\n4", "thinking"),
         (OPENS_THINKING, "<think>\nso\n</think>4", "thinking"),
+        (WRITES_THINKING, "<think>\nlet me\n</think>\n\n4", "thinking"),
         (STRIPS, "4 \n", "whitespace"),
     ],
 )
@@ -337,7 +376,7 @@ def test_a_template_whose_new_messages_stand_alone_can_be_overruled(
 ) -> None:
     tokenizer = chat_tokenizer(template, overrule="everything")
     sampled = content.removeprefix("<think>\n") if template == OPENS_THINKING else content
-    shown = "4" if template == OPENS_THINKING else content
+    shown = "4" if template in (OPENS_THINKING, WRITES_THINKING) else content
     chat, before, prompt = second_prompt(tokenizer, encode(sampled) + END, shown)
     assert prompt[: len(before)] == before
     assert decode(prompt[len(before) :]).startswith("\n<|im_start|>user\nAnd 3 + 3?<|im_end|>\n")
@@ -346,6 +385,23 @@ def test_a_template_whose_new_messages_stand_alone_can_be_overruled(
     chat.add(encode("6") + END)
     longer = chat.prompt([*ASK, said(shown), *MORE, said("6"), *MORE])
     assert longer[: len(prompt)] == prompt
+
+
+def test_a_date_that_is_another_at_each_rendering_can_be_overruled() -> None:
+    days = (f"{number} Jul 2026" for number in range(1, 9))
+    tokenizer = chat_tokenizer(DATED, today=lambda: next(days), overrule="everything")
+    chat, before, prompt = second_prompt(tokenizer, encode("4") + END, "4")
+    assert prompt[: len(before)] == before
+    assert [(each.cause, each.kept) for each in chat.rewrites] == [("date", True)]
+
+
+def test_an_end_that_a_changed_reply_no_longer_spells_does_not_cut_new_messages() -> None:
+    tokenizer = chat_tokenizer(overrule="everything")
+    spelled = [token for letter in "4<|im_end|>" for token in encode(letter)]
+    chat, before, prompt = second_prompt(tokenizer, spelled + END, "4")
+    assert prompt[: len(before)] == before
+    assert decode(prompt[len(before) :]).startswith("\n<|im_start|>user\nAnd 3 + 3?<|im_end|>\n")
+    assert [each.kept for each in chat.rewrites] == [True]
 
 
 def test_a_template_that_refuses_a_short_conversation_is_not_overruled() -> None:
@@ -376,6 +432,12 @@ def test_a_conversation_shows_what_a_template_would_rewrite() -> None:
     assert (rewrite.turn, rewrite.cause) == (2, "thinking")
 
 
+def test_thinking_beside_the_content_is_taken_as_the_template_writes_it() -> None:
+    talk: Messages = [*ASK, said("4", reasoning_content="let me"), *MORE]
+    [rewrite] = find_rewrites(chat_tokenizer(WRITES_THINKING), talk)
+    assert (rewrite.turn, rewrite.cause) == (1, "thinking")
+
+
 # Bad input
 
 
@@ -392,6 +454,7 @@ def test_images_are_refused_by_name() -> None:
     [
         ({"encode": lambda text: [0, *encode(text)]}, ValueError, "add_special_tokens=False"),
         ({"end_of_turn": "the end"}, ValueError, "must be the text of one token"),
+        ({"end_of_turn": []}, ValueError, "must name a token"),
         ({"overrule": "all"}, ValueError, "got 'all'"),
         ({"render": None}, TypeError, "render must be a function, got None"),
     ],
@@ -500,6 +563,17 @@ def test_episodes_without_seeds_are_told_apart_by_what_was_said() -> None:
     chat.prompt(messages)
     assert chat.rewrites == ()
     assert len(chats) == 2
+
+
+def test_what_an_episode_that_is_over_has_left_is_not_taken_for_a_later_one() -> None:
+    chats = Chats(chat_tokenizer())
+    for tokens in (encode("5"), encode("he") + encode("llo ")):
+        chat = chats.find(ASK, seed=1, step=0)
+        before = chat.prompt(ASK) + tokens
+        chat.add(tokens)
+    messages = [*ASK, said("hello"), *MORE]
+    chat = chats.find(messages, seed=1, step=1)
+    assert chat.prompt(messages)[: len(before)] == before
 
 
 def test_a_conversation_that_was_forgotten_is_rendered_anew_and_reported() -> None:

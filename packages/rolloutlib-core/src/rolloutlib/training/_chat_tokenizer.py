@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, cast
 
@@ -41,8 +42,8 @@ class ChatTokenizer:
 
     Raises:
         TypeError: A function cannot be called, or `encode` returns no ids.
-        ValueError: `encode` adds tokens, an end of a turn is not one token, or `overrule` is none of
-            the three.
+        ValueError: `encode` adds tokens, `end_of_turn` is none or not one token, or `overrule` is none
+            of the three.
     """
 
     def __init__(
@@ -75,6 +76,10 @@ class ChatTokenizer:
                 )
                 raise ValueError(msg)
             self._ends[end] = ids[0]
+        if not self._ends:
+            msg = "end_of_turn must name a token, got none"
+            raise ValueError(msg)
+        self._end = re.compile("|".join(map(re.escape, self._ends)))
 
     def render(self, messages: Messages, *, generate: bool) -> str:
         """Return the text of messages, with or without the beginning of the model's turn.
@@ -103,12 +108,18 @@ class ChatTokenizer:
                 return self._decode(ids[:-1]), end
         return self._decode(ids), ""
 
-    def split_written(self, turn: str) -> tuple[str, str, str]:
-        """Return what a template writes of a turn, the token that ends it, and what follows."""
-        at, end = max((turn.rfind(end), end) for end in self._ends)
-        if at < 0:
-            return turn, "", ""
-        return turn[:at], end, turn[at + len(end) :]
+    def split_written(self, text: str, reply: str) -> tuple[str, str, str]:
+        """Return what a template writes of a turn, the token that ends it, and what follows.
+
+        Args:
+            text: The conversation from where the turn begins.
+            reply: What was said in it, which may have the text of such a token in itself.
+        """
+        ends = list(self._end.finditer(text))
+        count = len(self._end.findall(reply))
+        if count >= len(ends):
+            return text, "", ""
+        return text[: ends[count].start()], ends[count][0], text[ends[count].end() :]
 
     def encode_tail(self, end: str, rest: str, *, closed: bool) -> list[int]:
         """Return the ids of what follows a turn: its end, unless it is closed already, and the rest.

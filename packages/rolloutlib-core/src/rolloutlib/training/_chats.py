@@ -92,7 +92,7 @@ class Chats:
         if not ended:
             return None
         said = [chat for chat in ended if chat.reply == reply.get("content")]
-        chat = (said or ended)[0]
+        chat = (said or ended)[-1]  # older ones may be left of episodes that are over
         chats.remove(chat)
         self._count -= 1
         if not chats:

@@ -8,6 +8,8 @@ from typing import Any
 from rolloutlib.training._chat_tokenizer import ChatTokenizer, Messages, plain_messages, to_ids
 from rolloutlib.training._rewrites import ChatRewrite, Difference, RewriteCause, compare
 
+_STAND_IN = "a-reply-of-2f7c"  # a text that no template or message has
+
 
 class ChatTokens:
     """The exact tokens of one conversation.
@@ -96,60 +98,62 @@ class ChatTokens:
                 return self._report("conversation", detail=f"message {index} is not what it was")
         if len(messages) == count or messages[count].get("role") != "assistant":
             return self._report("conversation", detail=f"message {count} is no reply of the model")
-        through = self._tokenizer.render(messages[: count + 1], generate=False)
-        difference = compare(self._text, through, whole=False) or compare(
-            through, text, whole=False
-        )
+        difference = compare(self._text, text, whole=False)
         if difference is None:
-            return self._append(through[len(self._text) :], text[len(through) :])
-        tail = None
-        if self._tokenizer.overrule == "everything":
-            tail = self._context_free_tail(messages, text)
-        self._report_difference(difference, kept=tail is not None)
-        return None if tail is None else self._joined(*tail)
+            return self._append(messages, text)
+        return self._overruled(difference, messages, text)
 
-    def _append(self, written: str, rest: str) -> list[int] | None:
-        """Return the ids so far with those of what follows the turn that the template writes so."""
-        overrule = self._tokenizer.overrule
-        body, end, after = self._tokenizer.split_written(written)
-        sampled, own_end = self._tokenizer.split_sampled(self._sampled or [])
+    def _append(self, messages: list[dict[str, Any]], text: str) -> list[int] | None:
+        """Return the ids so far with those of what follows the turn, which the text has after them."""
+        reply, own_end = self._tokenizer.split_sampled(self._sampled or [])
+        body, end, rest = self._tokenizer.split_written(text[len(self._text) :], reply)
         if not end:
             return self._report("end_of_turn", detail=f"the template writes none after {body!r}")
+        difference = compare(reply, body, offset=len(self._text), whole=True)
+        if difference is not None and difference.cause != "whitespace":
+            return self._overruled(difference, messages, text)
+        overrule = self._tokenizer.overrule
         if own_end not in ("", end):
             kept = overrule == "everything"
             detail = f"{own_end!r} sampled, {end!r} in the template"
             self._report("end_of_turn", kept=kept, detail=detail)
             if not kept:
                 return None
-        difference = compare(sampled, body, offset=len(self._text), whole=True)
-        if difference is not None:
-            kept = overrule == "everything" or overrule == difference.cause == "whitespace"
-            self._report_difference(difference, kept=kept)
-            if not kept:
+        elif difference is not None:
+            self._report_difference(difference, kept=overrule != "nothing")
+            if overrule == "nothing":
                 return None
-        return self._joined(end, after + rest)
+        return self._joined(end, rest)
+
+    def _overruled(
+        self, difference: Difference, messages: list[dict[str, Any]], text: str
+    ) -> list[int] | None:
+        """Return the ids so far with those of the new messages, if the text does not matter."""
+        tail = None
+        if self._tokenizer.overrule == "everything":
+            tail = self._context_free_tail(messages, text)
+        self._report_difference(difference, kept=tail is not None)
+        return None if tail is None else self._joined(*tail)
 
     def _context_free_tail(
         self, messages: list[dict[str, Any]], text: str
     ) -> tuple[str, str] | None:
-        """Return what follows the last reply, as it is rendered after a short conversation.
+        """Return the end of the last reply and what follows, as rendered after a short conversation.
 
         None if it depends on the conversation, as far as can be seen.
         """
         count = len(self._messages)
-        reply: dict[str, Any] = {"role": "assistant", "content": "y"}
-        if "tool_calls" in messages[count]:  # without the calls a template may refuse their results
-            reply["tool_calls"] = messages[count]["tool_calls"]
-        base = [{"role": "user", "content": "x"}, reply]
+        reply: dict[str, Any] = {"role": "assistant", "content": _STAND_IN}
+        if calls := messages[count].get("tool_calls"):  # else a template may refuse their results
+            reply["tool_calls"] = calls
+        short = [{"role": "user", "content": "x"}, reply, *messages[count + 1 :]]
         try:
-            short = self._tokenizer.render(base, generate=False)
-            longer = self._tokenizer.render([*base, *messages[count + 1 :]], generate=True)
+            written = self._tokenizer.render(short, generate=True)
         except Exception:  # templates raise what they like for a conversation that they refuse
             return None
-        _, end, after = self._tokenizer.split_written(short)
-        rest = after + longer[len(short) :]
-        valid = end and longer.startswith(short) and text.endswith(end + rest)
-        return (end, rest) if valid else None
+        _, found, turn = written.partition(_STAND_IN)
+        _, end, rest = self._tokenizer.split_written(turn, str(calls or ""))
+        return (end, rest) if found and end and text.endswith(end + rest) else None
 
     def _joined(self, end: str, rest: str) -> list[int]:
         sampled = self._sampled or []
@@ -174,7 +178,7 @@ def find_rewrites(tokenizer: ChatTokenizer, messages: Messages) -> tuple[ChatRew
     """Tell for which prompts of a conversation a template rewrites the turns before.
 
     For a look at a template before a run. Replies are taken to have been sampled as their content
-    says, or as the template writes them if they call tools.
+    says, or as the template writes them if they call tools or have thinking beside their content.
 
     Args:
         tokenizer: The template.
@@ -190,10 +194,13 @@ def find_rewrites(tokenizer: ChatTokenizer, messages: Messages) -> tuple[ChatRew
         if index and message.get("role") == "assistant":
             chat.prompt(messages[:index])
             before = tokenizer.render(messages[:index], generate=True)
-            written = tokenizer.render(messages[: index + 1], generate=False)[len(before) :]
-            body, end, _ = tokenizer.split_written(written)
-            if not message.get("tool_calls"):
-                body = str(message["content"])
+            through = tokenizer.render(messages[: index + 1], generate=False)
+            difference = compare(before, through, whole=False)
+            start = len(before) if difference is None else difference.position
+            body, end, _ = tokenizer.split_written(through[start:], str(message))
+            content = message.get("content")
+            if isinstance(content, str) and message.keys() <= {"role", "content"}:
+                body = content
             chat.add(tokenizer.encode(body + end))
     if messages and messages[-1].get("role") != "assistant":
         chat.prompt(messages)

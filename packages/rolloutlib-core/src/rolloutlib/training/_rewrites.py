@@ -101,7 +101,9 @@ def _read_cause(expected: str, found: str, position: int, *, whole: bool) -> Rew
     one, two = "".join(expected.split()), "".join(found.split())
     if one == two if whole else two.startswith(one):
         return "whitespace"
-    if len(_THINKING.findall(found)) < len(_THINKING.findall(expected)):
+    known = expected[position:]
+    there = found[position:] if whole else found[position : position + len(known)]
+    if len(_THINKING.findall(there)) < len(_THINKING.findall(known)):
         return "thinking"
     words = [_word(text, position) for text in (expected, found)]
     if not whole and all(any(map(str.isdigit, word)) for word in words):
