@@ -111,6 +111,20 @@ def test_a_folder_that_cannot_be_made_is_told_of_before_anything_is_played(tmp_p
             start([*"a"], make_env, policy, store=GroupStore(tmp_path / "file" / "run.jsonl"))
 
 
+@pytest.mark.parametrize(
+    "change", [{"items": 5}, {"items": "ab"}, {"concurrency": 0}, {"order": "x"}, {"buffer": 0}]
+)
+@pytest.mark.parametrize("start", [collect, acollect])
+def test_no_file_is_made_for_a_run_that_is_refused(
+    tmp_path: Path, start: Callable[..., Any], change: dict[str, Any]
+) -> None:
+    path = tmp_path / "new" / "run.jsonl"
+    arguments = {"items": ["a"], "make_env": make_env, "policy": policy, "store": GroupStore(path)}
+    with pytest.raises((TypeError, ValueError), match="|".join(change)):
+        start(**{**arguments, **change})
+    assert not path.parent.exists()
+
+
 @pytest.mark.parametrize("start", [collect, acollect])
 def test_a_path_in_place_of_a_store_is_refused(tmp_path: Path, start: Callable[..., Any]) -> None:
     with pytest.raises(TypeError, match=r"GroupStore\(path\), got '.*run\.jsonl'"):

@@ -94,7 +94,42 @@ async def test_an_error_of_closing_ends_every_kind_of_run() -> None:
     with anyio.fail_after(10), anyio.CancelScope() as scope:
         async with acollect([*"ab"], make_env, policy, store=store):
             scope.cancel()
+            await anyio.lowlevel.checkpoint()
     assert store.calls.count("close") == 5
+
+
+async def test_an_error_of_closing_comes_out_where_a_run_is_left_early() -> None:
+    store = MemoryStore()
+    store.close_error = OSError(5, "Input/output error")
+    for concurrency in (1, 2):
+        groups = collect([*"abc"], make_env, policy, store=store, concurrency=concurrency)
+        next(groups)
+        with pytest.raises(OSError, match="Input/output"):
+            groups.close()
+    run = acollect([*"abc"], make_env, policy, store=store)
+    with pytest.raises(OSError, match="Input/output"):
+        async with run as groups:
+            await anext(groups)
+    await run.aclose()  # which tells it once
+    run = acollect([*"abc"], make_env, policy, store=store)
+    await anext(run)
+    with pytest.raises(OSError, match="Input/output") as caught:
+        await run.aclose()
+    assert TrajectoryGroup.all_from_exception(caught.value) == run.unclaimed
+
+
+async def test_an_error_of_closing_takes_no_place_of_the_callers_own() -> None:
+    store = MemoryStore()
+    store.close_error = OSError(5, "Input/output error")
+
+    async def fail() -> None:
+        async with acollect([*"abc"], make_env, policy, store=store) as groups:
+            await anext(groups)
+            raise KeyError
+
+    with pytest.raises(KeyError) as caught:
+        await fail()
+    assert "Input/output error" in caught.value.__notes__[0]
 
 
 async def test_an_error_of_closing_does_not_hide_the_one_before() -> None:

@@ -242,8 +242,6 @@ def acollect(
         inline=inline,
     )
     _check_order(order, buffer)
-    if run.store is not None:
-        run.store.prepare(run_settings(run), items)
     engine = Engine(
         run,
         caller,
@@ -253,6 +251,8 @@ def acollect(
         order=order,
         buffer=buffer,
     )
+    if run.store is not None:  # last, since it may make a file
+        run.store.prepare(run_settings(run), items)
     return AsyncCollector(engine)
 
 

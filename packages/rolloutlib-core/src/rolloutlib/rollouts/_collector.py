@@ -14,7 +14,7 @@ from typing import Any, Generic, Self
 import anyio
 from anyio.lowlevel import current_token
 
-from rolloutlib._exceptions import attach
+from rolloutlib._exceptions import add_note, attach, read_error
 from rolloutlib.rollouts._engine import Engine
 from rolloutlib.rollouts._policies import ActionT, ObservationT
 from rolloutlib.rollouts._portals import start_portal, try_in_loop
@@ -38,6 +38,7 @@ class AsyncCollector(Generic[ItemT, ObservationT, ActionT]):
         self._engine = engine
         self._background = _Background(engine)
         self._owned = False
+        self._told = False  # somebody of the error that ended the run
 
     @property
     def unclaimed(self) -> tuple[TrajectoryGroup[ItemT, ObservationT, ActionT], ...]:
@@ -45,8 +46,17 @@ class AsyncCollector(Generic[ItemT, ObservationT, ActionT]):
         return self._engine.rest()
 
     async def aclose(self) -> None:
-        """End the run; return when nothing of it is alive, and all environments are closed."""
+        """End the run; return when nothing of it is alive, and all environments are closed.
+
+        Raises:
+            Exception: What closing the items or the store raised, if nobody was told of it yet.
+        """
         await self._background.stop()
+        error = self._engine.close_error
+        if error is not None and not self._told:
+            self._told = True
+            attach(error, groups=self.unclaimed)
+            raise error
 
     def __aiter__(self) -> Self:
         return self
@@ -67,11 +77,11 @@ class AsyncCollector(Generic[ItemT, ObservationT, ActionT]):
             await self._background.join()
         except BaseException as error:
             if not self._owned:
-                await self.aclose()
-                attach(error, groups=self.unclaimed)
+                await self._close(error)
             raise
         error = self._background.error
         if error is not None:
+            self._told = True
             attach(error, groups=self.unclaimed)
             raise error
         raise StopAsyncIteration
@@ -87,9 +97,18 @@ class AsyncCollector(Generic[ItemT, ObservationT, ActionT]):
         exc_value: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        await self.aclose()
-        if exc_value is not None:
-            attach(exc_value, groups=self.unclaimed)
+        await self._close(exc_value)
+
+    async def _close(self, error: BaseException | None) -> None:
+        """End the run, after an error, if any, which no further one hides."""
+        try:
+            await self.aclose()
+        except Exception as further:  # whatever items and stores raise
+            if error is None or isinstance(error, GeneratorExit):  # the groups were left early
+                raise
+            add_note(error, f"the end of the run failed too: {read_error(further, repr)}")
+        if error is not None:
+            attach(error, groups=self.unclaimed)
 
     def __del__(self) -> None:
         if self._background.abandon():

@@ -44,6 +44,10 @@ class Engine(Generic[ItemT, ObservationT, ActionT]):
         order: The order in which groups are handed out.
         buffer: No group is begun while so many finished ones wait to be taken; by default as many as
             fill the concurrency.
+
+    Attributes:
+        close_error: What reading the items or the store raised when they were closed, if it ended the
+            run.
     """
 
     def __init__(
@@ -81,6 +85,7 @@ class Engine(Generic[ItemT, ObservationT, ActionT]):
         self._ended = False
         self._changed = anyio.Event()  # the queue of finished groups, or whether there will be more
         self._failure: BaseException | None = None
+        self.close_error: Exception | None = None
 
     async def run(self) -> None:
         """Play all groups.
@@ -97,6 +102,7 @@ class Engine(Generic[ItemT, ObservationT, ActionT]):
                 await self.close()
             except Exception as error:  # whatever items and stores raise
                 if self._failure is None:
+                    self.close_error = error
                     raise
                 add_note(self._failure, f"the end of the run failed too: {read_error(error, repr)}")
         if self._failure is not None:
