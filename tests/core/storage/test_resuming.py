@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -203,6 +204,23 @@ def test_what_was_finished_before_a_run_stalled_is_there(tmp_path: Path) -> None
     with pytest.raises(StalledError):
         list(collect([*"abcdef"], make_env, failing_policy, max_failures=3, store=GroupStore(path)))
     assert len(list(read_groups(path))) == 2
+
+
+@pytest.mark.parametrize("concurrency", [1, 4])
+def test_items_are_stored_as_they_were_played(tmp_path: Path, concurrency: int) -> None:
+    def reused() -> Iterator[dict[str, int]]:
+        item = {"number": 0}
+        for number in range(4):
+            item["number"] = number
+            yield item
+
+    path = tmp_path / "run.jsonl"
+    for _ in range(2):
+        groups = collect(
+            reused(), make_env, policy, concurrency=concurrency, store=GroupStore(path)
+        )
+        assert sorted(group.item["number"] for group in groups) == [0, 1, 2, 3]
+    assert sorted(group.item["number"] for group in read_groups(path)) == [0, 1, 2, 3]
 
 
 def test_lines_that_another_program_wrote_anew_are_read(tmp_path: Path) -> None:

@@ -46,9 +46,10 @@ class Outcomes(Generic[ItemT, ObservationT, ActionT]):
         self.errors: dict[int, RolloutError] = {}
         self.retried: list[RolloutError] = []
         self.num_playing = run.num_rollouts
-        self._item = item
         # What each member gets a copy of: a source of items may reuse the object meanwhile.
         self._original = snapshot(item) if run.snapshots else item
+        # The record has the item itself, but in a store it has to be what was played.
+        self._item = item if run.store is None else self._original
         self._seed = seed
 
     def member(self, index: int, attempt: int) -> Member[ItemT, ObservationT, ActionT]:
