@@ -453,6 +453,7 @@ def test_images_are_refused_by_name() -> None:
     ("changes", "error", "message"),
     [
         ({"encode": lambda text: [0, *encode(text)]}, ValueError, "add_special_tokens=False"),
+        ({"decode": "".format}, ValueError, "'<|im_end|>' comes back as ''"),
         ({"end_of_turn": "the end"}, ValueError, "must be the text of one token"),
         ({"end_of_turn": []}, ValueError, "must name a token"),
         ({"overrule": "all"}, ValueError, "got 'all'"),

@@ -42,8 +42,8 @@ class ChatTokenizer:
 
     Raises:
         TypeError: A function cannot be called, or `encode` returns no ids.
-        ValueError: `encode` adds tokens, `end_of_turn` is none or not one token, or `overrule` is none
-            of the three.
+        ValueError: `encode` adds tokens, `decode` leaves special ones out, `end_of_turn` is none or
+            not one token, or `overrule` is none of the three.
     """
 
     def __init__(
@@ -74,6 +74,9 @@ class ChatTokenizer:
                 msg = (
                     f"end_of_turn must be the text of one token, but {end!r} is encoded as {ids!r}"
                 )
+                raise ValueError(msg)
+            if (text := self._decode(ids)).strip() != end.strip():
+                msg = f"decode must keep special tokens, but {end!r} comes back as {text!r}"
                 raise ValueError(msg)
             self._ends[end] = ids[0]
         if not self._ends:
