@@ -137,6 +137,11 @@ def test_columns_make_a_hugging_face_dataset_that_keeps_types_on_disk(tmp_path: 
 
 
 def test_conversations_make_a_hugging_face_dataset() -> None:
-    datasets = pytest.importorskip("datasets")
-    made = datasets.Dataset.from_list(to_messages([WHOLE]))
-    assert made[0]["messages"] == [USER, FOUR, MORE, SIX]
+    datasets = pytest.importorskip("datasets", minversion="4.7")
+    calls = [
+        {"name": "add", "arguments": {"x": 2}, "id": "c1"},
+        {"name": "find", "arguments": {"x": "a", "where": ["b"]}},
+    ]
+    made = to_messages([WHOLE, *(episode(([USER], call)) for call in calls)])
+    read = datasets.Dataset.from_list(made, on_mixed_types="use_json")
+    assert list(read) == made

@@ -17,8 +17,9 @@ IGNORED_LABEL = -100
 def to_columns(rows: Sequence[TokenSequence]) -> dict[str, list[Any]]:
     """Return rows by columns, for a Hugging Face `Dataset`, a data frame or a table.
 
-    For instance `datasets.Dataset.from_dict(to_columns(rows))`, which a `Trainer` of transformers can
-    train on as it is: `input_ids`, `attention_mask` and `labels` are what its models take.
+    For instance `datasets.Dataset.from_dict(to_columns(rows))`. `input_ids`, `attention_mask` and
+    `labels` are what the models of transformers take: its `Trainer` trains on them with a
+    `DataCollatorForSeq2Seq`, which pads labels too, and TRL's `SFTTrainer` as they are.
 
     Args:
         rows: Rows as `assemble_rows` makes them.

@@ -15,10 +15,14 @@ def to_messages(trajectories: Iterable[Trajectory[Any, Any]]) -> list[dict[str, 
     whole conversation if it goes on from the one before with a reply, and else is added to it. An action is a text
     or a message of the model, or one or several tool calls. A conversation ends with the last action.
 
-    Tool calls have the form of chat templates, `{"type": "function", "function": {...}}`.
+    Tool calls have the form of chat templates, `{"type": "function", "function": {...}}`. A data set
+    gives each call the arguments of all others, with None, unless it is made with
+    `datasets.Dataset.from_list(rows, on_mixed_types="use_json")`, of datasets 4.7 or later.
+
+    TRL's `SFTTrainer` trains on the words of the model alone with `assistant_only_loss=True`.
 
     Source: TRL, `docs/source/dataset_formats.md` at commit 0087e4f5, "Conversational" and "Tool
-    Calling"; other trainers take the same.
+    Calling", and TRL 1.16; other trainers take the same.
 
     Args:
         trajectories: Episodes of text or chat, of at least one step.

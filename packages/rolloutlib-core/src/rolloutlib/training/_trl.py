@@ -23,7 +23,7 @@ def to_trl_rollouts(
     function can be `lambda rewards, **_: rewards`.
 
     Source: TRL, `docs/source/openenv.md` at commit 8e29b82c, "Rollout Function Signature", and
-    `GRPOTrainer` of TRL 1.2 to 1.13, which takes `env_mask` from the result.
+    `GRPOTrainer` of TRL 1.2 to 1.16, which takes `env_mask` from the result.
 
     Args:
         rows: One for each episode, in the order of the prompts.
@@ -66,7 +66,12 @@ def to_prompt_completion(
 ) -> list[dict[str, Any]]:
     """Return episodes as the rows of a prompt-completion dataset.
 
-    Source: TRL, `docs/source/dataset_formats.md` at commit 0087e4f5, "Prompt-completion".
+    TRL's `SFTTrainer` trains on all of a completion. For episodes of several steps it needs
+    `assistant_only_loss=True`, or it learns the words of the environment. Tool calls, see
+    `to_messages`.
+
+    Source: TRL, `docs/source/dataset_formats.md` at commit 0087e4f5, "Prompt-completion", and TRL
+    1.16.
 
     Args:
         trajectories: Episodes of text or chat, of at least one step.

@@ -31,14 +31,15 @@ def to_verl(
         )
 
     Source: verl, `verl/experimental/agent_loop/agent_loop.py` at commit 0003ed89,
-    `AgentLoopWorkerBase.generate_sequences` and `_postprocess`.
+    `AgentLoopWorkerBase.generate_sequences` and `_postprocess`, as in verl 0.9.
 
     Args:
         rows: Rows as `assemble_rows` makes them.
         pad_token_id: The id that fills the rest.
         prompt_length: The length of all prompts; by default that of the longest.
         response_length: The length of all responses; by default that of the longest.
-        rewards: One a row; see `row_rewards`. An episode of several rows has its reward in each.
+        rewards: One a row; see `row_rewards`. An episode of several rows has its reward in each, and
+            counts as often where verl compares a group; the advantages of the rows count it once.
 
     Returns:
         `batch`: `prompts`, `responses`, `response_mask`, `input_ids`, `attention_mask` and
