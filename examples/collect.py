@@ -1,13 +1,14 @@
 """Collect rollouts of a dataset from a model server that is slow, hangs, and is gone at times.
 
-    uv run examples/collect.py > groups.jsonl
+    uv run examples/collect.py groups.jsonl
 
-Standard output gets a line of JSON for each group, standard error the progress.
+The file gets each group as soon as it is finished, standard error the progress. After Ctrl-C, or worse,
+the same command goes on where it was.
 """
 
 from __future__ import annotations
 
-import json
+import sys
 from typing import Any
 
 import anyio
@@ -15,7 +16,8 @@ import numpy as np
 
 from rolloutlib import AsyncEnv, PolicyOutput, acollect, spaces
 from rolloutlib.evals import ProgressDisplay
-from rolloutlib.rollouts import Retry, Timeouts
+from rolloutlib.rollouts import Retry, Timeouts, summarize
+from rolloutlib.storage import GroupStore, read_groups
 
 
 class GuessEnv(AsyncEnv[str, str]):
@@ -54,8 +56,8 @@ async def policy(observation: str, *, seed: int = 0, step: int = 0) -> PolicyOut
     return PolicyOutput(str(guess), tokens=[guess])
 
 
-async def main() -> None:
-    """Play all episodes, and write each group as soon as it is finished."""
+async def main(path: str) -> None:
+    """Play all episodes, or those that are not in the file yet, and tell what is in it then."""
     numbers = range(1, 100, 5)
     with ProgressDisplay(total=len(numbers) * 8) as display:
         run = acollect(
@@ -68,12 +70,14 @@ async def main() -> None:
             retry=Retry(attempts=3, initial_delay=0.1),
             timeouts=Timeouts(policy=0.5, episode=60),
             on_event=display,
+            store=GroupStore(path),
         )
         async with run as groups:
             async for group in groups:
-                errors = [error.to_dict() for error in group.errors]
-                print(json.dumps({"item": group.item, "rewards": group.rewards, "errors": errors}))
+                failures = [error.error_message for error in group.errors]
+                print(f"{group.item}: {sum(group.rewards):.0f} of 8 found it", *failures)
+    print(summarize(read_groups(path)))
 
 
 if __name__ == "__main__":
-    anyio.run(main)
+    anyio.run(main, sys.argv[1])

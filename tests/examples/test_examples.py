@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+
+from rolloutlib.rollouts import summarize
+from rolloutlib.storage import read_groups
 
 RunExample = Callable[..., str]
 
@@ -42,16 +45,23 @@ def test_sync_env_async_rollouts(run_example: RunExample) -> None:
     assert "environments left open: 0" in output
 
 
-def test_collect(run_process: Callable[..., subprocess.CompletedProcess[str]]) -> None:
-    result = run_process("collect.py")
-    groups = [json.loads(line) for line in result.stdout.splitlines()]
-    assert sorted(group["item"] for group in groups) == list(range(1, 100, 5))
-    assert {len(group["rewards"]) + len(group["errors"]) for group in groups} == {8}
-    assert {reward for group in groups for reward in group["rewards"]} == {0.0, 1.0}
+def test_collect(
+    run_process: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
+    path = tmp_path / "groups.jsonl"
+    result = run_process("collect.py", str(path))
+    groups = list(read_groups(path))
+    assert sorted(group.item for group in groups) == list(range(1, 100, 5))
+    assert {group.num_requested for group in groups} == {8}
+    assert {reward for group in groups for reward in group.rewards} == {0.0, 1.0}
+    assert result.stdout.endswith(f"{summarize(groups)}\n")
     progress = result.stderr.splitlines()[-1]
     assert "160 of 160 episodes" in progress
     assert "160 started, 0 running" in progress
     assert not re.search(r"\b0 retried", progress)
+    again = run_process("collect.py", str(path))
+    assert sorted(again.stdout.splitlines()) == sorted(result.stdout.splitlines())
+    assert list(read_groups(path)) == groups
 
 
 def test_evaluation(run_example: RunExample) -> None:
