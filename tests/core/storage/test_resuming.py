@@ -174,6 +174,30 @@ def strip(groups: list[AnyGroup]) -> list[Any]:
     return forms
 
 
+def test_groups_whose_lines_are_left_out_are_played_again(tmp_path: Path) -> None:
+    outage = True
+
+    def unreliable_policy(observation: str, *, seed: int = 0) -> str:
+        if outage and seed % 3 == 0:
+            raise ConnectionError
+        return f"{observation} {seed}"
+
+    def play(**more: Any) -> list[AnyGroup]:
+        items = range(10)
+        return list(collect(items, make_env, unreliable_policy, num_rollouts=2, seed=1, **more))
+
+    path = tmp_path / "run.jsonl"
+    failed = sum(group.num_failed > 0 for group in play(store=GroupStore(path)))
+    assert 0 < failed < 10
+    header, *lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    good = [line for line in lines if not json.loads(line)["group"]["errors"]]
+    assert len(good) == 10 - failed
+    path.write_text("".join([header, *good]), encoding="utf-8")
+    outage = False
+    assert play(store=GroupStore(path)) == play()
+    assert len(list(read_groups(path))) == 10
+
+
 async def test_an_episode_that_took_too_long_is_stored_with_its_steps(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
 
