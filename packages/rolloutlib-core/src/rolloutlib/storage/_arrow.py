@@ -124,7 +124,6 @@ def parquet_options() -> dict[str, Any]:
     return {
         "compression": "zstd",
         "use_dictionary": list(_REPEATED),
-        "write_page_checksum": True,
         "write_statistics": [name for name, kind in COLUMNS.items() if not kind.endswith("s")],
     }
 

@@ -165,9 +165,7 @@ def _opened(path: Path) -> Generator[Any]:
     # Not by its name, which pyarrow may take for that of something on the network.
     with FilePath(path).open("rb") as file:
         try:
-            yield parquet.ParquetFile(
-                file, pre_buffer=False, buffer_size=_PIECE, page_checksum_verification=True
-            )
+            yield parquet.ParquetFile(file, pre_buffer=False, buffer_size=_PIECE)
         except (pa.ArrowException, UnicodeDecodeError, OSError) as error:
             if getattr(error, "errno", None) is not None:  # of the disk
                 raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -24,8 +25,9 @@ _MOST_ROWS = 1 << 13
 _STEP_BYTES = 200
 """What Python's objects for a step need beside the contents of texts and arrays."""
 
-_TEXT = [name for name, kind in COLUMNS.items() if kind == "text"]
-_TEXTS = [name for name, kind in COLUMNS.items() if kind == "texts"]
+_text_of = operator.itemgetter(*[name for name, kind in COLUMNS.items() if kind == "text"])
+_texts_of = operator.itemgetter(*[name for name, kind in COLUMNS.items() if kind == "texts"])
+_numbers_of = operator.itemgetter(*NUMBERS)
 
 
 def to_batches(rows: Iterable[Row]) -> Iterator[Any]:
@@ -54,13 +56,11 @@ def from_batch(batch: Any) -> Iterator[Row]:
 def _size(row: Row) -> int:
     """Return about how many bytes a row needs until it is written."""
     size = _STEP_BYTES * (row["num_steps"] or 0)
-    size += sum([len(row[name]) for name in _TEXT if row[name]])
-    for name in _TEXTS:
-        if texts := row[name]:
-            size += sum([len(text) for text in texts if text])
-    for name in NUMBERS:
-        if numbers := row[name]:
-            size += numbers[0].nbytes
+    size += sum(map(len, filter(None, _text_of(row))))
+    for texts in filter(None, _texts_of(row)):
+        size += sum(map(len, filter(None, texts)))
+    for numbers in filter(None, _numbers_of(row)):
+        size += numbers[0].nbytes
     return size
 
 
