@@ -29,8 +29,9 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-@pytest.mark.parametrize("order", ["dataset", "completion"])
-@pytest.mark.parametrize("kind", ["sync", "async"])
+@pytest.mark.parametrize(
+    ("kind", "order"), [("sync", "dataset"), ("async", "dataset"), ("async", "completion")]
+)
 def test_a_run_that_is_killed_anywhere_ends_as_one_that_is_not(
     tmp_path: Path, kind: str, order: str
 ) -> None:
@@ -44,6 +45,18 @@ def test_a_run_that_is_killed_anywhere_ends_as_one_that_is_not(
     )
     assert process.stderr == ""
     assert int(process.stdout) > 20
+
+
+@pytest.mark.filterwarnings("ignore::rolloutlib.storage.TornLineWarning")
+def test_a_run_whose_file_ends_anywhere_ends_as_one_that_is_whole(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    arguments: dict[str, Any] = {"make_env": make_env, "policy": policy, "seed": 7}
+    groups = list(collect([*"abac"], store=GroupStore(path), **arguments))
+    data = path.read_bytes()
+    for cut in range(0, len(data), 97):
+        path.write_bytes(data[:cut])
+        assert list(collect([*"abac"], store=GroupStore(path), **arguments)) == groups
+        assert path.read_bytes() == data
 
 
 @pytest.mark.parametrize("order", ["dataset", "completion"])
