@@ -153,7 +153,10 @@ class GroupWriter:
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            msg = f"another writer has {os.fspath(self._path)!r}, of this process or of another"
+            msg = (
+                f"another writer has {os.fspath(self._path)!r}, of this process or of another, or a "
+                "process that was forked from a writer's, and has outlived it"
+            )
             raise BlockingIOError(msg) from error
         except OSError:  # a file system without locks
             return
