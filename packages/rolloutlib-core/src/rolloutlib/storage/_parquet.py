@@ -54,13 +54,14 @@ def write_parquet(
         UnstorableError: Something in a group cannot be stored; the message tells its place.
         OSError: The file cannot be written.
     """
-    parquet = load_pyarrow("pyarrow.parquet")
+    pa, parquet = load_pyarrow(), load_pyarrow("pyarrow.parquet")
     with (
         _replacing(path) as file,
         parquet.ParquetWriter(file, arrow_schema(), **parquet_options()) as writer,
     ):
         for batch in _batches(groups, encode):
-            writer.write_batch(batch, row_group_size=batch.num_rows)
+            # `write_batch` would keep a copy until the row group is whole.
+            writer.write_table(pa.Table.from_batches([batch]), batch.num_rows)
 
 
 def read_parquet(path: Path, *, decode: Decode | None = None) -> Iterator[AnyGroup]:

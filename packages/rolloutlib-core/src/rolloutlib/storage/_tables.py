@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -55,13 +56,13 @@ def from_batch(batch: Any) -> Iterator[Row]:
 
 def _size(row: Row) -> int:
     """Return about how many bytes a row needs until it is written."""
-    size = _STEP_BYTES * (row["num_steps"] or 0)
-    size += sum(map(len, filter(None, _text_of(row))))
-    for texts in filter(None, _texts_of(row)):
-        size += sum(map(len, filter(None, texts)))
-    for numbers in filter(None, _numbers_of(row)):
-        size += numbers[0].nbytes
-    return size
+    texts: Iterable[str | None] = chain(_text_of(row), *filter(None, _texts_of(row)))
+    numbers: Iterable[Numbers] = filter(None, _numbers_of(row))
+    return (
+        _STEP_BYTES * (row["num_steps"] or 0)
+        + sum(map(len, filter(None, texts)))
+        + sum([values.nbytes for values, _, _ in numbers])
+    )
 
 
 def _to_batch(rows: Sequence[Row]) -> Any:
