@@ -158,3 +158,20 @@ def test_layers_of_core_point_one_way() -> None:
         if there != here and there not in MAY_IMPORT[here]:
             wrong.append(str(found))
     assert wrong == []
+
+
+def test_all_brings_what_every_extra_of_every_package_brings() -> None:
+    extras = read_project(PACKAGES, "rolloutlib")["optional-dependencies"]
+    [everything] = map(Requirement, extras.pop("all"))
+    assert (everything.name, everything.extras) == ("rolloutlib", set(extras))
+    passed_on = {
+        (requirement.name, extra)
+        for lines in extras.values()
+        for requirement in map(Requirement, lines)
+        for extra in requirement.extras
+    }
+    assert passed_on == {
+        (name, extra)
+        for name in WITH_CODE
+        for extra in read_project(PACKAGES, name).get("optional-dependencies", {})
+    }
