@@ -188,6 +188,7 @@ except AttributeError as error:
         assert f"pip install rolloutlib-{part}" in installation.evaluate(code)
 
 
+@pytest.mark.slow
 def test_every_public_name_is_typed(installed: tuple[Installation, list[str]]) -> None:
     installation, _ = installed
     check = (sys.executable, "-m", "pyright", "--outputjson", "--ignoreexternal")

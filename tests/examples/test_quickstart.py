@@ -86,6 +86,7 @@ def test_benchmark_counts_every_problem_once(output: str) -> None:
     assert problems == completed + truncated + failed == 5
 
 
+@pytest.mark.slow
 def test_seed_reproduces_the_rollouts_and_a_file_of_problems_is_read(
     output: str, run_example: Callable[..., str], tmp_path: Path
 ) -> None:

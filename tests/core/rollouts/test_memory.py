@@ -109,6 +109,7 @@ def traced_bytes() -> int:
     return tracemalloc.get_traced_memory()[0]
 
 
+@pytest.mark.slow
 def test_synchronous_episodes_leave_nothing_behind() -> None:
     meter = Meter(traced_bytes, 10_000, 100_000)
     tracemalloc.start()
@@ -121,6 +122,7 @@ def test_synchronous_episodes_leave_nothing_behind() -> None:
     assert meter.growth < MOST
 
 
+@pytest.mark.slow
 def test_asynchronous_episodes_leave_nothing_behind() -> None:
     async def main() -> None:
         async with acollect(
@@ -139,6 +141,7 @@ def test_asynchronous_episodes_leave_nothing_behind() -> None:
     assert meter.growth < MOST
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_failures_retries_grades_and_events_leave_nothing_behind() -> None:
     meter = Meter(sys.getallocatedblocks, 2_000, 12_000)

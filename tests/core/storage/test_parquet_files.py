@@ -86,6 +86,7 @@ def test_a_group_may_be_larger_than_a_row_group(tmp_path: Path) -> None:
     assert list(read_parquet(path)) == written
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     size, count = 500_000, 100  # 200 MB
     path = tmp_path / "groups.parquet"
@@ -138,6 +139,7 @@ def test_row_groups_are_small_whatever_is_large_in_a_record(tmp_path: Path, what
     assert list(read_parquet(path)) == written
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_row_groups_of_other_libraries(tmp_path: Path) -> None:
     path = tmp_path / "groups.parquet"
     ids: Any = np.random.default_rng(0).integers(0, 2**31, 500_000, np.int32)
