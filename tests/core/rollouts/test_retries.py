@@ -259,6 +259,35 @@ async def test_a_failed_batch_is_tried_again_by_all_its_members() -> None:
     assert [error.index for error in group.retried] == [0, 1]
 
 
+async def test_failures_are_in_the_order_of_members_whichever_was_first() -> None:
+    second = anyio.Event()  # the second attempt at the last member
+
+    class Env(AsyncScriptedEnv):
+        def __init__(self, number: int) -> None:
+            super().__init__()
+            self.number = number
+
+        async def reset(self, **kwargs: Any) -> Any:
+            if self.number == 0:
+                await second.wait()
+            elif self.number == 2:
+                second.set()
+            if self.number < 2:
+                raise ConnectionError(self.number)
+            return await super().reset(**kwargs)
+
+    numbers = iter(range(4))
+    group = await arollout_group(
+        "item",
+        lambda _: Env(next(numbers)),
+        policy,
+        num_rollouts=2,
+        concurrency=2,
+        retry=SOON(),
+    )
+    assert [(error.index, error.error_message) for error in group.retried] == [(0, "0"), (1, "1")]
+
+
 async def test_a_limit_on_concurrency_is_free_while_an_attempt_waits() -> None:
     limiter = anyio.CapacityLimiter(1)
     failed = anyio.Event()

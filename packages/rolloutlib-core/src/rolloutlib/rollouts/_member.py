@@ -67,7 +67,7 @@ class Outcomes(Generic[ItemT, ObservationT, ActionT]):
             errors=[self.errors[index] for index in sorted(self.errors)],
             metadata=snapshot(self.run.metadata),
             seed=self._seed,
-            retried=self.retried,
+            retried=sorted(self.retried, key=lambda error: error.index or 0),
         )
 
 

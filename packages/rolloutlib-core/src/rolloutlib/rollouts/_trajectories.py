@@ -168,9 +168,9 @@ class RolloutError(Record):
 class TrajectoryGroup(Record, Generic[ItemT, ObservationT, ActionT]):
     """Several independent episodes of one item: the unit of group-relative algorithms.
 
-    Every requested episode is either in `trajectories` or in `errors`; both are in the order of
-    their member numbers, and `Trajectory.member` and `RolloutError.index` tell which is which. What
-    failed and was then tried again is in `retried`, in order of time.
+    Every requested episode is either in `trajectories` or in `errors`, and what failed and was then
+    tried again is in `retried`. All are in the order of their member numbers, which
+    `Trajectory.member` and `RolloutError.index` tell, the attempts at one member in order of time.
 
     Attributes:
         item: The item of the dataset.
