@@ -149,6 +149,10 @@ def test_another_form_is_refused(change: dict[str, Any], message: str) -> None:
             "step 0 has 1 tok",
         ),
         ("logprobs", {"lengths": [2, None, 0], "dtype": "<f4", "base64": "AADAfwAAwH8="}, "NaN"),
+        ("versions", [7, None, 0.5], "step 2: version must be an integer or text"),
+        ("versions", [True, None, None], "step 0: version must be an integer or text"),
+        ("versions", [[[7, 1], [8, 2]], None, None], "step 0: version must .* there are 2 tokens"),
+        ("versions", [None, [[7, 1]], None], "step 1: version must .* no tokens are given"),
         (
             "logprobs",
             {"lengths": [2, None, 0], "dtype": "<U1", "base64": "AADAfwAAwH8="},

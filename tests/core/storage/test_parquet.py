@@ -242,6 +242,17 @@ def test_what_is_no_such_table_is_refused(tmp_path: Path) -> None:
         ("observations", None, "row 0 of group 0"),
         ("item", None, "row 0 of group 0"),
         ("exact", "{", "row 0 of group 0"),
+        ("exact", "[]", "facts are a mapping, got"),
+        (
+            "exact",
+            '{"versions":[[[7,1],[8,2]],null]}',
+            "step 0: version must .* there are 1 tokens",
+        ),
+        ("initial_info", "1", "facts are a mapping, got 1"),
+        ("metadata", "[1]", "facts are a mapping, got"),
+        ("group_metadata", "[1]", "facts are a mapping, got"),
+        ("infos", ["1", None], "facts are a mapping, got 1"),
+        ("policy_infos", [None, "1"], "facts are a mapping, got 1"),
     ],
 )
 def test_a_row_of_another_form_is_refused(column: str, value: Any, message: str) -> None:

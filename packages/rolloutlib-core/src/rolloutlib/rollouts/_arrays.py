@@ -276,3 +276,10 @@ def arrays_of(column: Sequence[NumberArray[Any] | None]) -> list[NDArray[Any] | 
     if isinstance(column, ArrayColumn):
         return cast("ArrayColumn[Any]", column).arrays()
     return [None if item is None else item.numbers for item in column]
+
+
+def lengths_of(column: Sequence[NumberArray[Any] | None]) -> list[int | None]:
+    """Return how many numbers each step has in such a column, or None."""
+    if isinstance(column, ArrayColumn):
+        return cast("ArrayColumn[Any]", column).lengths()
+    return [None if item is None else len(item) for item in column]

@@ -203,4 +203,5 @@ def convert_tokens(record: Any, *, prefix: str) -> None:
     version = getattr(record, prefix + "version")
     if version is not None:
         name = prefix + "version"
-        object.__setattr__(record, name, to_versions(version, tokens, name))
+        size = None if tokens is None else len(tokens)
+        object.__setattr__(record, name, to_versions(version, size, name))

@@ -18,14 +18,21 @@ from rolloutlib.rollouts._forms import (
 )
 from rolloutlib.rollouts._steps import StepColumns
 
-_ARRAYS: Mapping[str, type[NumberArray[Any]]] = {
+ARRAYS: Mapping[str, type[NumberArray[Any]]] = {
     "tokens": TokenIds,
     "logprobs": Logprobs,
     "prompt_tokens": TokenIds,
 }
+"""The columns of numbers."""
+
 _OPTIONAL = ("policy_infos", "stop_reasons", "versions")
 _REQUIRED = frozenset({"actions", "rewards", "next_observations", "terminated", "truncated"})
-_ALL = _REQUIRED | {"observations", "infos", *_OPTIONAL, *_ARRAYS}
+_ALL = _REQUIRED | {"observations", "infos", *_OPTIONAL, *ARRAYS}
+
+
+def read_array_column(kind: type[NumberArray[Any]], form: Mapping[str, Any]) -> ArrayColumn[Any]:
+    """Return the column of numbers that a form holds."""
+    return ArrayColumn[Any].split(read_numbers(kind, form), form["lengths"])
 
 
 def _write(steps: Sequence[Any], encoder: Encoder, trajectory: Any) -> dict[str, Any]:
@@ -49,7 +56,7 @@ def _write(steps: Sequence[Any], encoder: Encoder, trajectory: Any) -> dict[str,
         column = getattr(columns, name)
         if any(item is not None for item in column):
             form[name] = _column(name, column, encoder)
-    for name in _ARRAYS:
+    for name in ARRAYS:
         column = getattr(columns, name)
         if isinstance(column, ArrayColumn):
             numbers = cast("ArrayColumn[Any]", column)
@@ -94,14 +101,10 @@ def _read(form: Mapping[str, Any], decoder: Decoder, trajectory: Mapping[str, An
     for name in _OPTIONAL:
         column = _read_optional(name, form[name], decoder) if name in form else (None,) * count
         setattr(columns, name, column)
-    for name, kind in _ARRAYS.items():
-        column = _read_array(kind, form[name]) if name in form else (None,) * count
+    for name, kind in ARRAYS.items():
+        column = read_array_column(kind, form[name]) if name in form else (None,) * count
         setattr(columns, name, column)
-    lengths = {name: len(getattr(columns, name)) for name in StepColumns.__slots__}
-    if set(lengths.values()) != {count}:
-        msg = f"the columns of steps must have one length, got {lengths}"
-        raise ValueError(msg)
-    _check_pairs(form)
+    columns.validate()
     return columns
 
 
@@ -109,19 +112,6 @@ def _read_optional(name: str, form: Sequence[Any], decoder: Decoder) -> tuple[An
     if name == "policy_infos":
         return tuple([None if info is None else read_facts(info, decoder) for info in form])
     return tuple(decoder.read(form))
-
-
-def _read_array(kind: type[NumberArray[Any]], form: Mapping[str, Any]) -> ArrayColumn[Any]:
-    return ArrayColumn[Any].split(read_numbers(kind, form), form["lengths"])
-
-
-def _check_pairs(form: Mapping[str, Any]) -> None:
-    if "tokens" in form and "logprobs" in form:
-        pairs = zip(form["tokens"]["lengths"], form["logprobs"]["lengths"], strict=True)
-        for index, (tokens, logprobs) in enumerate(pairs):
-            if tokens is not None and logprobs is not None and tokens != logprobs:
-                msg = f"step {index} has {tokens} tokens and {logprobs} log probabilities"
-                raise ValueError(msg)
 
 
 STEPS = Part(_write, _read)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, cast, overload
 
 from rolloutlib._values import same, to_bool, to_float
-from rolloutlib.rollouts._arrays import Logprobs, TokenIds, compact
+from rolloutlib.rollouts._arrays import Logprobs, TokenIds, compact, lengths_of
 from rolloutlib.rollouts._forms import FACTS, LOGPROBS, TOKENS, Record, Schema
 from rolloutlib.rollouts._policies import (
     ActionT,
@@ -16,7 +16,7 @@ from rolloutlib.rollouts._policies import (
     convert_tokens,
 )
 from rolloutlib.rollouts._stop_reasons import StopReason, read_stop_reason
-from rolloutlib.rollouts._versions import Versions
+from rolloutlib.rollouts._versions import Versions, to_versions
 from rolloutlib.scores import Score
 
 
@@ -124,6 +124,32 @@ class StepColumns(Sequence[Step[ObservationT, ActionT]], Generic[ObservationT, A
         self.logprobs: Sequence[Logprobs | None] = ()
         self.prompt_tokens: Sequence[TokenIds | None] = ()
         self.versions: Sequence[Versions | None] = ()
+
+    def validate(self) -> None:
+        """Check that columns which were read fit together, and make the versions plain.
+
+        Raises:
+            TypeError: A version is none.
+            ValueError: The columns differ in length, or the numbers of a step's tokens, log
+                probabilities and versions do.
+        """
+        lengths = {name: len(getattr(self, name)) for name in self.__slots__}
+        if len(set(lengths.values())) != 1:
+            msg = f"the columns of steps must have one length, got {lengths}"
+            raise ValueError(msg)
+        sizes = lengths_of(self.tokens)
+        for step, (tokens, logprobs) in enumerate(
+            zip(sizes, lengths_of(self.logprobs), strict=True)
+        ):
+            if tokens != logprobs and tokens is not None and logprobs is not None:
+                msg = f"step {step} has {tokens} tokens and {logprobs} log probabilities"
+                raise ValueError(msg)
+        self.versions = tuple(
+            [
+                None if version is None else to_versions(version, size, f"step {step}: version")
+                for step, (version, size) in enumerate(zip(self.versions, sizes, strict=True))
+            ]
+        )
 
     @overload
     def __getitem__(self, index: int) -> Step[ObservationT, ActionT]: ...

@@ -23,14 +23,14 @@ def version_of(policy: object) -> Version | None:
         return None
 
 
-def to_versions(value: object, tokens: Sequence[int] | None, name: str) -> Versions:
+def to_versions(value: object, num_tokens: int | None, name: str) -> Versions:
     """Return the version of an action, or the several versions of its tokens as a tuple of pairs.
 
     Of one version, and of one alone that sampled any token, there is but the version.
 
     Args:
         value: A version, or pairs of a version and a number of tokens.
-        tokens: The tokens of the action.
+        num_tokens: How many tokens the action has, or None if they are unknown.
         name: What the value is, for error messages.
 
     Raises:
@@ -49,8 +49,8 @@ def to_versions(value: object, tokens: Sequence[int] | None, name: str) -> Versi
     if not pairs:
         raise _refusal(name, value)
     total = sum(count for _, count in pairs)
-    if tokens is None or total != len(tokens) or min(count for _, count in pairs) < 0:
-        given = "no tokens are given" if tokens is None else f"there are {len(tokens)} tokens"
+    if total != num_tokens or min(count for _, count in pairs) < 0:
+        given = "no tokens are given" if num_tokens is None else f"there are {num_tokens} tokens"
         msg = f"{name} must tell the version of each token once, but {given}: got {value!r}"
         raise ValueError(msg)
     runs: list[tuple[Version, int]] = []

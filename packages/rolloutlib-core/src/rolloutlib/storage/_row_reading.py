@@ -5,15 +5,16 @@ from __future__ import annotations
 import contextlib
 import operator
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 from pydantic_core import from_json
 
 from rolloutlib._values import to_bool, to_float
 from rolloutlib.rollouts import RolloutError, Trajectory, TrajectoryGroup
-from rolloutlib.rollouts._arrays import ArrayColumn, Logprobs, NumberArray, TokenIds
+from rolloutlib.rollouts._arrays import ArrayColumn, NumberArray
 from rolloutlib.rollouts._codec import Decoder
-from rolloutlib.rollouts._forms import read_numbers
+from rolloutlib.rollouts._forms import read_facts
+from rolloutlib.rollouts._step_forms import ARRAYS, read_array_column
 from rolloutlib.rollouts._steps import StepColumns
 from rolloutlib.scores import Score
 from rolloutlib.storage._arrow import Numbers, Row
@@ -129,16 +130,16 @@ class RowReader:
         columns.truncated = tuple([to_bool(flag, "truncated") for flag in row["step_truncated"]])
         columns.infos = tuple([self._facts(info) for info in row["infos"] or unknown])
         columns.policy_infos = tuple(
-            [None if info is None else self._json(info) for info in row["policy_infos"] or unknown]
+            [None if info is None else self._facts(info) for info in row["policy_infos"] or unknown]
         )
         columns.stop_reasons = tuple(row["stop_reasons"] or unknown)
         versions = row["versions"] or unknown
         if "versions" not in row["exact"]:
             versions = [_version(text) for text in versions]
         columns.versions = tuple(versions)
-        for name, kind in _KINDS.items():
+        for name, kind in ARRAYS.items():
             setattr(columns, name, _column(kind, row[name]) or unknown)
-        _check(columns)
+        columns.validate()
         return columns
 
     def _values(self, texts: Sequence[str], kind: str) -> tuple[Any, ...]:
@@ -147,7 +148,7 @@ class RowReader:
         return tuple([self._json(text) for text in texts])
 
     def _facts(self, text: str | None) -> dict[str, Any]:
-        return {} if text is None else self._json(text)
+        return {} if text is None else read_facts(from_json(text), self._decoder)
 
     def _json(self, text: str) -> Any:
         return self._decoder.read(from_json(text))
@@ -158,12 +159,6 @@ _identity = operator.itemgetter(
     "group", "item_id", "item", "item_format", "group_seed", "group_metadata"
 )
 """What the rows of a group have in common; groups of several tables may have the same number."""
-
-_KINDS: Mapping[str, type[NumberArray[Any]]] = {
-    "prompt_tokens": TokenIds,
-    "tokens": TokenIds,
-    "logprobs": Logprobs,
-}
 
 
 @contextlib.contextmanager
@@ -182,25 +177,10 @@ def _column(
     if cell is None:
         return None
     if isinstance(cell, Mapping):  # numbers of 64 bits
-        return ArrayColumn[Any].split(read_numbers(kind, cell), cell["lengths"])
+        return read_array_column(kind, cell)
     values, offsets, present = cell
     return ArrayColumn[Any].of_parts(kind.of(values, kind.__name__), offsets, present)
 
 
 def _version(text: str | None) -> int | str | None:
     return int(text) if text is not None and is_number(text) else text
-
-
-def _check(columns: StepColumns[Any, Any]) -> None:
-    lengths = {name: len(getattr(columns, name)) for name in StepColumns.__slots__}
-    if len(set(lengths.values())) != 1:
-        msg = f"the columns of steps must have one length, got {lengths}"
-        raise ValueError(msg)
-    tokens, logprobs = cast("Any", columns.tokens), cast("Any", columns.logprobs)
-    if not isinstance(tokens, ArrayColumn) or not isinstance(logprobs, ArrayColumn):
-        return
-    pairs = zip(tokens.lengths(), logprobs.lengths(), strict=True)
-    for step, (some, others) in enumerate(pairs):
-        if some != others and some is not None and others is not None:
-            msg = f"step {step} has {some} tokens and {others} log probabilities"
-            raise ValueError(msg)
