@@ -25,7 +25,7 @@ def from_base64(text: str) -> bytearray:
     return bytearray(binascii.a2b_base64(text, strict_mode=True))
 
 
-def to_array(text: str, dtype: Any, shape: Sequence[int]) -> NDArray[Any]:
+def load_array(text: str, dtype: Any, shape: Sequence[int]) -> NDArray[Any]:
     """Return the array that bytes as text, a type and a shape stand for.
 
     Raises:

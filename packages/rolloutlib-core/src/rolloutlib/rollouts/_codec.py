@@ -19,7 +19,7 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from rolloutlib.rollouts._array_forms import describe_dtype, from_base64, to_array, to_base64
+from rolloutlib.rollouts._array_forms import describe_dtype, from_base64, load_array, to_base64
 from rolloutlib.scores import Score
 
 Encode: TypeAlias = Callable[[Any], Any]
@@ -205,7 +205,7 @@ class Decoder:
             case "array":
                 return self._array(form)
             case "scalar":
-                return to_array(form["base64"], form["dtype"], [])[()]
+                return load_array(form["base64"], form["dtype"], [])[()]
             case "str":
                 return from_base64(form["base64"]).decode("utf-8", "surrogatepass")
             case "bytes":
@@ -226,7 +226,7 @@ class Decoder:
 
     def _array(self, form: dict[str, Any]) -> NDArray[Any]:
         if "base64" in form:
-            return to_array(form["base64"], form["dtype"], form["shape"])
+            return load_array(form["base64"], form["dtype"], form["shape"])
         array = np.empty(len(form["items"]), object)
         for index, item in enumerate(form["items"]):
             array[index] = self.read(item)

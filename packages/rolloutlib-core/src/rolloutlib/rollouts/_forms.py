@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
-from rolloutlib.rollouts._array_forms import to_array, to_base64
+from rolloutlib.rollouts._array_forms import load_array, to_base64
 from rolloutlib.rollouts._arrays import Logprobs, NumberArray, TokenIds
 from rolloutlib.rollouts._codec import Decode, Decoder, Encode, Encoder, UnstorableError
 from rolloutlib.scores import Score
@@ -196,7 +196,7 @@ def read_numbers(kind: type[NumberArray[Any]], form: Mapping[str, Any]) -> Numbe
     """Return the token ids or log probabilities of a form."""
     dtype = np.dtype(form["dtype"])
     size = len(form["base64"]) * 3 // 4 - form["base64"].count("=", -2)
-    values = to_array(form["base64"], form["dtype"], [size // max(1, dtype.itemsize)])
+    values = load_array(form["base64"], form["dtype"], [size // max(1, dtype.itemsize)])
     return kind.of(values, kind.__name__)
 
 
