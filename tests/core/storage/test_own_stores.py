@@ -143,6 +143,30 @@ async def test_an_error_of_closing_does_not_hide_the_one_before() -> None:
 
 
 @pytest.mark.parametrize("concurrency", [1, 2])
+@pytest.mark.parametrize("what", ["items", "store"])
+def test_an_error_of_closing_does_not_hide_that_of_a_policy(what: str, concurrency: int) -> None:
+    def items() -> Iterator[str]:
+        try:
+            yield from "ab"
+        finally:
+            if what == "items":
+                raise ConnectionError(what)
+
+    def broken_policy(observation: str) -> str:
+        raise ZeroDivisionError
+
+    store = MemoryStore()
+    store.close_error = ConnectionError(what) if what == "store" else None
+    run = collect(
+        items(), make_env, broken_policy, store=store, concurrency=concurrency, on_error="raise"
+    )
+    with pytest.raises(ZeroDivisionError) as caught:
+        list(run)
+    assert f"ConnectionError('{what}')" in caught.value.__notes__[0]
+    assert store.calls[-1] == "close"
+
+
+@pytest.mark.parametrize("concurrency", [1, 2])
 def test_a_store_is_closed_though_the_items_are_not(concurrency: int) -> None:
     def items() -> Iterator[str]:
         try:

@@ -13,6 +13,11 @@ def add_note(error: BaseException, note: str) -> None:
         error.add_note(note)
 
 
+def add_end_note(error: BaseException, further: BaseException) -> None:
+    """Note on what ended a run what its end raised in turn: it does not hide the first."""
+    add_note(error, f"the end of the run failed too: {read_error(further, repr)}")
+
+
 def attach(error: BaseException, **records: object) -> None:
     """Let records travel with an exception; `from_exception` finds them there.
 

@@ -14,7 +14,7 @@ from typing import Any, Generic, Self
 import anyio
 from anyio.lowlevel import current_token
 
-from rolloutlib._exceptions import add_note, attach, read_error
+from rolloutlib._exceptions import add_end_note, attach
 from rolloutlib.rollouts._engine import Engine
 from rolloutlib.rollouts._policies import ActionT, ObservationT
 from rolloutlib.rollouts._portals import start_portal, try_in_loop
@@ -106,7 +106,7 @@ class AsyncCollector(Generic[ItemT, ObservationT, ActionT]):
         except Exception as further:  # whatever items and stores raise
             if error is None or isinstance(error, GeneratorExit):  # the groups were left early
                 raise
-            add_note(error, f"the end of the run failed too: {read_error(further, repr)}")
+            add_end_note(error, further)
         if error is not None:
             attach(error, groups=self.unclaimed)
 

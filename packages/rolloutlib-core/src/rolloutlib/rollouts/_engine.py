@@ -16,7 +16,7 @@ from rolloutlib._calls import (
     task_group,
     uncancelled,
 )
-from rolloutlib._exceptions import add_note, read_error
+from rolloutlib._exceptions import add_end_note
 from rolloutlib.rollouts._caller import AsyncCaller
 from rolloutlib.rollouts._episodes import arun_member
 from rolloutlib.rollouts._grading import agrade
@@ -104,7 +104,7 @@ class Engine(Generic[ItemT, ObservationT, ActionT]):
                 if self._failure is None:
                     self.close_error = error
                     raise
-                add_note(self._failure, f"the end of the run failed too: {read_error(error, repr)}")
+                add_end_note(self._failure, error)
         if self._failure is not None:
             raise self._failure
 

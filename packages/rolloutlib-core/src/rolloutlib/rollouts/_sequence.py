@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Iterator
+from typing import Any
 
-from rolloutlib._exceptions import attach
+from rolloutlib._exceptions import add_end_note, attach
 from rolloutlib.rollouts._batching import BatchedPolicy
 from rolloutlib.rollouts._caller import Caller
 from rolloutlib.rollouts._episodes import run_member
@@ -15,6 +16,7 @@ from rolloutlib.rollouts._member import Outcomes
 from rolloutlib.rollouts._policies import ActionT, ObservationT
 from rolloutlib.rollouts._run import Group, Run
 from rolloutlib.rollouts._sources import close
+from rolloutlib.rollouts._stores import RunStore
 from rolloutlib.rollouts._trajectories import ItemT
 
 
@@ -77,10 +79,20 @@ def run_groups(
     except BaseException as error:
         partial = None if playing is None else playing.group()
         attach(error, groups=(partial,) if partial and partial.num_requested else ())
-        raise
-    finally:
         try:
-            close(items)
-        finally:
-            if store is not None:
-                store.close()
+            _end(items, store)
+        except Exception as further:  # whatever items and stores raise
+            if isinstance(error, GeneratorExit):  # the groups were left early
+                raise
+            add_end_note(error, further)
+        raise
+    _end(items, store)
+
+
+def _end(items: Iterator[Any], store: RunStore | None) -> None:
+    """Close a generator of items, and the store."""
+    try:
+        close(items)
+    finally:
+        if store is not None:
+            store.close()
