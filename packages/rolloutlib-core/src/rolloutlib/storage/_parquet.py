@@ -107,7 +107,8 @@ def from_arrow(table: Any, *, decode: Decode | None = None) -> Iterator[AnyGroup
     """Read the groups of a table that has the columns of `to_arrow`.
 
     Rows may have been left out or put together from several tables since, by another library too.
-    A group begins where "group" changes, or "row" is not larger than in the row before.
+    A group begins where "group", its item, seed or metadata change, or "row" is not larger than in the
+    row before.
 
     Args:
         table: A `pyarrow.Table`, or whatever pyarrow makes one of: a frame of polars or pandas, say.
