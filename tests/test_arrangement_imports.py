@@ -132,6 +132,7 @@ MAY_IMPORT = {
     "private": set[str](),
     "types": {"private"},
     "scores": {"private"},
+    "answers": set[str](),
     "spaces": {"private", "types", "scores"},
     "envs": {"private", "types", "scores", "spaces"},
     "rollouts": {"private", "types", "scores", "spaces", "envs"},

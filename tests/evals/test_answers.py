@@ -143,11 +143,25 @@ def test_grades_say_what_they_compared() -> None:
     assert grade_gsm8k("The answer is $1,200.", "so 12 * 100\n#### 1200") == Score(
         1.0,
         {"correct": 1.0},
-        {"expected": "1200", "extracted": "1200", "status": "found"},
+        {
+            "expected": "1200",
+            "extracted": "1200",
+            "status": "found",
+            "rule": "marker",
+            "span": [14, 20],
+            "reason": None,
+        },
     )
     score = grade_aime(r"\boxed{", "025")
     assert score.value == 0.0
-    assert score.metadata == {"expected": "25", "extracted": None, "status": "truncated"}
+    assert score.metadata == {
+        "expected": "25",
+        "extracted": None,
+        "status": "truncated",
+        "rule": "box",
+        "span": [7, 7],
+        "reason": "the text ends before the answer does",
+    }
     assert grade_gsm8k("#### 41.999999", "42").value == 0.0
     assert grade_gsm8k("#### 1/3", "0.333333333333").value == 0.0
 

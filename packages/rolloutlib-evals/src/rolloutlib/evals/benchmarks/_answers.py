@@ -6,7 +6,7 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 
-from rolloutlib.evals.benchmarks._extraction import Extraction, extract
+from rolloutlib.answers import Extraction, extract, write_number
 from rolloutlib.scores import Score
 
 __all__ = [
@@ -122,22 +122,12 @@ def _grade(found: Extraction, expected: Fraction, *, highest: int | None = None)
     return Score(
         correct,
         {"correct": correct},
-        {"expected": _text(expected), "extracted": _text(found.value), "status": found.status},
+        {
+            "expected": _text(expected),
+            **found.as_metadata(),
+        },
     )
 
 
 def _text(value: Fraction | None) -> str | None:
-    if value is None:
-        return None
-    if value.denominator == 1:
-        return str(value.numerator)
-    twos, fives, rest = 0, 0, value.denominator
-    while rest % 2 == 0:
-        twos, rest = twos + 1, rest // 2
-    while rest % 5 == 0:
-        fives, rest = fives + 1, rest // 5
-    if rest != 1:
-        return str(value)
-    places = max(twos, fives)
-    digits = str(abs(value.numerator) * 10**places // value.denominator).rjust(places + 1, "0")
-    return f"{'-' if value < 0 else ''}{digits[:-places]}.{digits[-places:]}"
+    return None if value is None else write_number(value)

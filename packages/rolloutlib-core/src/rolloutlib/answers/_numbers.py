@@ -12,7 +12,9 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Literal
 
-__all__ = ["Reading", "read_last", "read_phrase", "read_whole"]
+from rolloutlib.answers._visible import SAME
+
+__all__ = ["Reading", "read_last", "read_number", "read_phrase", "read_whole", "write_number"]
 
 _MAX_LENGTH = 200  # no single answer is longer
 _MAX_DIGITS = 40
@@ -100,6 +102,30 @@ _JOINED = re.compile(
 _OPERATED = re.compile(
     r"\s?[\^\\√π\u00d7÷]|\s?[*/+][\s(]?[0-9a-z(]|\s?-\s?[0-9(]|[({_]|[a-zA-Z]\b(?<![gmhsLA])|![0-9!)]"
 )
+
+
+def read_number(text: str) -> Fraction | None:
+    """Return the exact value of text that is nothing but a number, or None if it is anything else.
+
+    A currency sign, a unit, a percent sign and TeX or Markdown around the number change nothing.
+    """
+    return read_whole(text.translate(SAME)).value
+
+
+def write_number(value: Fraction) -> str:
+    """Write a number in one canonical form: "1234.5", and "7/3" where no decimal is exact."""
+    if value.denominator == 1:
+        return str(value.numerator)
+    twos, fives, rest = 0, 0, value.denominator
+    while rest % 2 == 0:
+        twos, rest = twos + 1, rest // 2
+    while rest % 5 == 0:
+        fives, rest = fives + 1, rest // 5
+    if rest != 1:
+        return str(value)
+    places = max(twos, fives)
+    digits = str(abs(value.numerator) * 10**places // value.denominator).rjust(places + 1, "0")
+    return f"{'-' if value < 0 else ''}{digits[:-places]}.{digits[-places:]}"
 
 
 def read_whole(text: str) -> Reading:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import cast
 
-__all__ = ["visible_text"]
+__all__ = ["SAME", "visible_text"]
 
 # Characters that models write for ASCII ones. Each maps to one character, so positions stay true.
-_SAME = str.maketrans(
+SAME = str.maketrans(
     {
         **{chr(0xFF01 + i): chr(0x21 + i) for i in range(94)},  # full-width forms
         "\u2212": "-",  # minus sign
@@ -53,7 +53,7 @@ def visible_text(text: str) -> str | None:
     if not isinstance(cast("object", text), str):
         msg = f"an answer must be text, got {text!r}"
         raise TypeError(msg)
-    text = text.translate(_SAME)
+    text = text.translate(SAME)
     if "<" in text:
         answer = _without_thinking(text)
         if answer is None:

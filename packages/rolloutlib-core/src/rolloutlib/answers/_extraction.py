@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
-from rolloutlib.evals.benchmarks._numbers import Reading, read_last, read_phrase, read_whole
-from rolloutlib.evals.benchmarks._visible import visible_text
+from rolloutlib.answers._numbers import Reading, read_last, read_phrase, read_whole, write_number
+from rolloutlib.answers._visible import visible_text
 
-__all__ = ["Extraction", "Status", "extract"]
+__all__ = ["Extraction", "Rule", "Status", "extract", "extract_text"]
 
 Status: TypeAlias = Literal["found", "none", "ambiguous", "truncated"]
 Rule: TypeAlias = Literal["box", "marker", "output", "bold", "line", "sentence"]
@@ -31,6 +31,8 @@ class Extraction:
         value: The exact value, where one was found.
         rule: Which rule decided.
         span: Start and end, in the text, of what was read.
+        text: What stands there, as it is written.
+        reason: Why there is no answer, where there is none.
         plain: Whether it is a bare number, without percent sign or a word like "million".
     """
 
@@ -38,7 +40,20 @@ class Extraction:
     value: Fraction | None = None
     rule: Rule | None = None
     span: tuple[int, int] | None = None
+    text: str | None = None
+    reason: str | None = None
     plain: bool = True
+
+    def as_metadata(self) -> dict[str, Any]:
+        """Return what a score's metadata keep: "extracted", "status", "rule", "span" and "reason"."""
+        extracted = self.text if self.value is None else write_number(self.value)
+        return {
+            "extracted": extracted if self.status == "found" else None,
+            "status": self.status,
+            "rule": self.rule,
+            "span": self.span,
+            "reason": self.reason,
+        }
 
 
 _BOX = re.compile(r"\\(?:boxed|fbox|framebox)(?![a-zA-Z])\s?(?P<brace>\{)?|<answer>")
@@ -64,6 +79,62 @@ def extract(text: str, *, last_number: bool = False) -> Extraction:
         text: What the model wrote, thinking included.
         last_number: Whether, without a clearer answer, the last number of the last sentence counts.
     """
+    found = _extract(text, last_number=last_number)
+    if found.span is None:
+        return replace(found, reason=_REASONS.get(found.status))
+    start, end = found.span
+    return replace(found, text=text[start:end], reason=_REASONS.get(found.status))
+
+
+_REASONS = {
+    "none": "no number stands where the answer should",
+    "ambiguous": "what is given is not one value",
+    "truncated": "the text ends before the answer does",
+}
+
+
+def extract_text(text: str) -> Extraction:
+    """Find the final answer as text, for answers that are no numbers: choices, words, formulas.
+
+    The last box, else what follows the last marker, else the last line.
+
+    Args:
+        text: What the model wrote, thinking included.
+
+    Returns:
+        An extraction without a value, whose `text` is the answer without the space around it.
+    """
+    visible = visible_text(text)
+    if visible is None:
+        return Extraction("truncated", reason=_REASONS["truncated"])
+    boxes = _last_two(_BOX.finditer(visible))
+    markers = _last_two(_MARKER.finditer(visible))
+    if boxes:
+        rule, start = "box", boxes[-1].end()
+        if boxes[-1][0] == "<answer>":
+            end = visible.find("</answer>", start)
+        else:
+            end = _closing_brace(visible, start) if boxes[-1]["brace"] else -1
+        if end < 0:
+            return Extraction("truncated", rule=rule, reason=_REASONS["truncated"])
+    elif markers:
+        rule, lead = "marker", _LEAD.match(visible, markers[-1].end())
+        start = markers[-1].end() if lead is None else lead.end()
+        end = visible.find("\n", start)
+        end = len(visible) if end < 0 else end
+    else:
+        rule, end = "line", len(visible.rstrip())
+        start = visible.rfind("\n", 0, end) + 1
+    while start < end and visible[start].isspace():
+        start += 1
+    while start < end and visible[end - 1].isspace():
+        end -= 1
+    if start == end:
+        return Extraction("none", rule=rule, reason="the answer is empty")
+    return Extraction("found", None, rule, (start, end), text[start:end])
+
+
+def _extract(text: str, *, last_number: bool) -> Extraction:
     visible = visible_text(text)
     if visible is None:
         return Extraction("truncated")
@@ -81,7 +152,7 @@ def extract(text: str, *, last_number: bool = False) -> Extraction:
 
 
 def _of(reading: Reading, rule: Rule, start: int, end: int) -> Extraction:
-    return Extraction(reading.status, reading.value, rule, (start, end), reading.plain)
+    return Extraction(reading.status, reading.value, rule, (start, end), plain=reading.plain)
 
 
 def _last_box(text: str) -> Extraction | None:
