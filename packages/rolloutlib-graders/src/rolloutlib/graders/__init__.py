@@ -8,14 +8,16 @@ from rolloutlib.graders._aggregators import (
     weighted_sum,
 )
 from rolloutlib.graders._composite import CompositeGrader
+from rolloutlib.graders._criteria import Criterion, Gate
 from rolloutlib.graders._llm import LLMGrader
-from rolloutlib.graders._rubric import Criterion, Rubric
+from rolloutlib.graders._rubric import Rubric
 from rolloutlib.scores import Grader, Score, ScoreValue
 
 __all__ = [
     "Aggregator",
     "CompositeGrader",
     "Criterion",
+    "Gate",
     "Grader",
     "LLMGrader",
     "Rubric",

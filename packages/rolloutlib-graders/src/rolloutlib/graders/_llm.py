@@ -10,7 +10,8 @@ from typing_extensions import TypeVar
 from rolloutlib._calls import call, is_async
 from rolloutlib._exceptions import add_note
 from rolloutlib.graders._awaitables import Later, at_once
-from rolloutlib.graders._rubric import plain_metadata, rubric_names
+from rolloutlib.graders._criteria import plain_metadata
+from rolloutlib.graders._rubric import rubric_names
 from rolloutlib.scores import Score, ScoreValue
 
 InputT = TypeVar("InputT")
