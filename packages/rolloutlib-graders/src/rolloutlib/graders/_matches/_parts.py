@@ -1,0 +1,84 @@
+"""The part of a text that is graded, and plain text for what TeX and Markdown show."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal, TypeAlias
+
+from rolloutlib.answers import Extraction, extract_text, visible_text
+
+Part: TypeAlias = Literal["answer", "visible", "all"]
+"""Of what a model wrote: the final answer, all but its thinking, or all."""
+
+PARTS: tuple[Part, ...] = ("answer", "visible", "all")
+
+_PAIRED = re.compile(
+    r"(?:(?P<mark>\*\*\*|\*\*|\*|`|\"|'|\$\$|\$)(?P<marked>.*)(?P=mark)"
+    r"|\\(?:text|textbf|textit|textrm|texttt|mathrm|mathbf|mbox|boxed)\s?\{(?P<braced>[^{}]*)\}"
+    r"|\\\((?P<inline>.*)\\\)|\\\[(?P<display>.*)\\\]|“(?P<quoted>.*)”)",
+    re.DOTALL,
+)
+_MAX_PAIRS = 8
+
+
+def check_part(on: Part) -> Part:
+    """Refuse what is no name of a part.
+
+    Raises:
+        ValueError: It is none.
+    """
+    if on not in PARTS:
+        msg = f"on must be one of {PARTS}, got {on!r}"
+        raise ValueError(msg)
+    return on
+
+
+def read_part(text: str, on: Part) -> tuple[Extraction, str]:
+    """Return where a part of a text stands, and the part, trimmed if it is the answer; else ""."""
+    if on == "answer":
+        found = extract_text(text)
+        return found, "" if found.text is None else trim(found.text)
+    if on == "all":
+        return Extraction("found", span=(0, len(text)), text=text), text
+    visible = visible_text(text)
+    if visible is None:
+        return Extraction("truncated", reason="the thinking does not end"), ""
+    end = len(visible.rstrip())
+    start = len(visible) - len(visible.lstrip())
+    if start >= end:
+        return Extraction("none", reason="the answer is empty"), ""
+    part = text[start:end]
+    return Extraction("found", span=(start, end), text=part), part
+
+
+def trim(text: str) -> str:
+    """Drop what surrounds an answer: white space, a full stop, quotation marks, TeX and Markdown."""
+    text = _strip(text)
+    for _ in range(_MAX_PAIRS):
+        pair = _PAIRED.fullmatch(text)
+        if pair is not None:
+            inner = _strip(next(group for group in pair.group(*_GROUPS) if group is not None))
+        else:
+            inner = _without_closing(text)
+        if not inner or inner == text:
+            break
+        text = inner
+    return text
+
+
+_GROUPS = ("marked", "braced", "inline", "display", "quoted")
+_CLOSINGS = {"**": "**", "*": "*", "$$": "$$", "$": "$", r"\)": r"\(", r"\]": r"\["}
+
+
+def _without_closing(text: str) -> str:
+    """Drop a sign that closes what stands before the answer, such as `**` in "**Answer: 42**"."""
+    for closing, opening in _CLOSINGS.items():
+        if text.endswith(closing):
+            inner = text[: -len(closing)]
+            return text if opening in inner else _strip(inner)
+    return text
+
+
+def _strip(text: str) -> str:
+    text = text.strip()
+    return text[:-1].rstrip() if text.endswith(".") and not text.endswith("..") else text
