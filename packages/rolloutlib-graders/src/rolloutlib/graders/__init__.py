@@ -7,6 +7,8 @@ from rolloutlib.graders._aggregators import (
     weighted_mean,
     weighted_sum,
 )
+from rolloutlib.graders._cache import GradeCache
+from rolloutlib.graders._cached import CachedGrader
 from rolloutlib.graders._composite import CompositeGrader
 from rolloutlib.graders._criteria import Criterion, Gate
 from rolloutlib.graders._llm import LLMGrader
@@ -15,9 +17,11 @@ from rolloutlib.scores import Grader, Score, ScoreValue
 
 __all__ = [
     "Aggregator",
+    "CachedGrader",
     "CompositeGrader",
     "Criterion",
     "Gate",
+    "GradeCache",
     "Grader",
     "LLMGrader",
     "Rubric",

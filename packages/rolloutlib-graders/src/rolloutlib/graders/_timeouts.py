@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextvars
 import math
 import threading
 from collections.abc import Awaitable, Callable
@@ -13,6 +12,7 @@ from typing_extensions import TypeVarTuple
 
 from rolloutlib._calls import uncancelled
 from rolloutlib._values import to_float
+from rolloutlib.envs._threads import Call
 
 T = TypeVar("T")
 ArgsT = TypeVarTuple("ArgsT")
@@ -40,7 +40,7 @@ def call_within(seconds: float, function: Callable[[*ArgsT], T], *args: *ArgsT) 
     results: list[T] = []
     errors: list[BaseException] = []
     done = threading.Event()
-    context = contextvars.copy_context()
+    context = Call[T]().context
 
     def run() -> None:
         try:
