@@ -11,24 +11,61 @@ from rolloutlib.graders._cache import GradeCache
 from rolloutlib.graders._cached import CachedGrader
 from rolloutlib.graders._composite import CompositeGrader
 from rolloutlib.graders._criteria import Criterion, Gate
+from rolloutlib.graders._judges._candidates import Candidate, chat_text
+from rolloutlib.graders._judges._exchanges import JudgeModel, JudgeReply
+from rolloutlib.graders._judges._judge import Judge
+from rolloutlib.graders._judges._replies import VerdictError
+from rolloutlib.graders._judges._templates import JudgePrompt, JudgeTemplate
+from rolloutlib.graders._judges._usage import JudgeUsage
+from rolloutlib.graders._judges._verdicts import parse_verdict
 from rolloutlib.graders._llm import LLMGrader
+from rolloutlib.graders._matches._choice import ChoiceMatch
+from rolloutlib.graders._matches._exact import ExactMatch
+from rolloutlib.graders._matches._execution import ExecutionGrader, ExecutionTimeoutError
+from rolloutlib.graders._matches._math import MathMatch
+from rolloutlib.graders._matches._numeric import NumericMatch
+from rolloutlib.graders._matches._parts import Part
+from rolloutlib.graders._matches._references import Match, Reference
+from rolloutlib.graders._matches._regex import RegexMatch
+from rolloutlib.graders._matches._schema import SchemaMatch
 from rolloutlib.graders._rubric import Rubric
 from rolloutlib.scores import Grader, Score, ScoreValue
 
 __all__ = [
     "Aggregator",
     "CachedGrader",
+    "Candidate",
+    "ChoiceMatch",
     "CompositeGrader",
     "Criterion",
+    "ExactMatch",
+    "ExecutionGrader",
+    "ExecutionTimeoutError",
     "Gate",
     "GradeCache",
     "Grader",
+    "Judge",
+    "JudgeModel",
+    "JudgePrompt",
+    "JudgeReply",
+    "JudgeTemplate",
+    "JudgeUsage",
     "LLMGrader",
+    "Match",
+    "MathMatch",
+    "NumericMatch",
+    "Part",
+    "Reference",
+    "RegexMatch",
     "Rubric",
+    "SchemaMatch",
     "Score",
     "ScoreValue",
+    "VerdictError",
     "all_pass",
     "asymmetric_mean",
+    "chat_text",
+    "parse_verdict",
     "weighted_mean",
     "weighted_sum",
 ]

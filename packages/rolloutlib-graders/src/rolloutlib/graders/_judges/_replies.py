@@ -1,0 +1,178 @@
+"""Reading the JSON object that ends a judge's reply."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from typing import Any, NoReturn, cast
+
+from rolloutlib.graders._judges._usage import JudgeUsage
+from rolloutlib.scores import Score
+
+# The chat template may have opened the thinking, so that only the closing tag is in the reply.
+_OPENED = re.compile(r"\s*<(?:think|thinking|thought|reasoning)>", re.IGNORECASE)
+_CLOSED = re.compile(r"</(?:think|thinking|thought|reasoning)>", re.IGNORECASE)
+
+
+# Each failure to read one takes time in proportion to the text before it.
+_MOST_OBJECTS = 1000
+
+
+class VerdictError(ValueError):
+    """Raised where a judge's reply has no verdict; the message tells the judge what is wrong.
+
+    Attributes:
+        usage: What the judge used for all its replies, or None if the error comes from the parser
+            alone.
+    """
+
+    usage: JudgeUsage | None = None
+
+
+def refuse(complaint: str) -> NoReturn:
+    """Raise a `VerdictError`."""
+    raise VerdictError(complaint)
+
+
+def sum_usage(outcomes: Iterable[object]) -> JudgeUsage:
+    """Return what the judges of scores and of errors used together."""
+    used = JudgeUsage()
+    for outcome in outcomes:
+        if isinstance(outcome, Score):
+            used += JudgeUsage.of(outcome)
+        elif isinstance(outcome, VerdictError) and outcome.usage is not None:
+            used += outcome.usage
+    return used
+
+
+def answer_start(reply: str) -> int:
+    """Return where the thinking of a reply ends, 0 if there is none.
+
+    Raises:
+        TypeError: The reply is not text.
+        VerdictError: It is all thinking.
+    """
+    if not isinstance(cast("object", reply), str):
+        msg = f"a judge's reply must be text, got {reply!r}"
+        raise TypeError(msg)
+    end = max((tag.end() for tag in _CLOSED.finditer(reply)), default=0)
+    if not end and _OPENED.match(reply):
+        refuse("the reply ends before its thinking does")
+    return end
+
+
+def read_object(reply: str, verdict_id: str | None) -> dict[str, Any]:
+    """Return the last complete JSON object of a reply that may be the verdict.
+
+    What is inside another object is none. With an id, all objects that do not carry it are passed
+    over: they are quotations. Without, nothing with a brace may follow the last object.
+
+    Args:
+        reply: What the judge wrote.
+        verdict_id: The value that the object must have under "id", or None.
+
+    Raises:
+        VerdictError: There is none, what follows may be another, or it is in the thinking.
+    """
+    start = answer_start(reply)
+    objects, failure = _objects(reply)
+    if verdict_id is not None:
+        ids = [each.get("id") for _, each in objects]
+        objects = [pair for pair in objects if _is_id(pair[1].get("id"), verdict_id)]
+        if not objects and ids:
+            refuse(
+                failure or f"no JSON object has the id {verdict_id!r}; the last has {ids[-1]!r:.60}"
+            )
+    if not objects:
+        refuse(failure or "there is no JSON object")
+    end, found = objects[-1]
+    if end <= start:
+        refuse("the verdict stands in the thinking, not after it")
+    rest = reply[end:]
+    if verdict_id is None and ("{" in rest or "}" in rest):
+        refuse("what follows the JSON object has braces: it must be the last thing")
+    if verdict_id is not None and verdict_id in rest and "{" in rest:
+        refuse("after the JSON object another one begins, which has no end")
+    return found
+
+
+def number(value: object, name: str, scale: tuple[float, float]) -> float:
+    """Return a number that is on a scale.
+
+    Raises:
+        VerdictError: It is not.
+    """
+    low, high = scale
+    if isinstance(value, Twice):
+        refuse(f"{name} is given twice")
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        refuse(f"{name} must be a number from {low:g} to {high:g}, not {value!r:.60}")
+    if not low <= value <= high:
+        refuse(f"{name} must be from {low:g} to {high:g}, not {value:g}")
+    return float(value)
+
+
+def reason(verdict: dict[str, Any]) -> str | None:
+    """Return the reason that a verdict gives.
+
+    Raises:
+        VerdictError: It is given twice, or not as text.
+    """
+    given = verdict.get("reason")
+    if given is not None and not isinstance(given, str):
+        refuse(f"reason must be one text, not {given!r:.60}")
+    return given
+
+
+class Twice:
+    """The value of a key that an object has more than once, which JSON leaves undefined."""
+
+    def __repr__(self) -> str:
+        return "two values"
+
+
+def _is_id(value: object, verdict_id: str) -> bool:
+    return isinstance(value, str) and value.strip() == verdict_id
+
+
+def _objects(reply: str) -> tuple[list[tuple[int, dict[str, Any]]], str | None]:
+    """Return the outermost complete objects with where they end, and why the last other is none.
+
+    Where reading fails it goes on from the place of the failure, since what it has read is part of an
+    object that has no end.
+    """
+    found: list[tuple[int, dict[str, Any]]] = []
+    failure: str | None = None
+    tries = 0
+    position = reply.find("{")
+    while position != -1:
+        tries += 1
+        if tries > _MOST_OBJECTS:
+            refuse(f"there are more than {_MOST_OBJECTS} braces that may begin an object")
+        try:
+            value, end = _DECODER.raw_decode(reply, position)
+            found.append((end, value))
+            failure = None
+        except json.JSONDecodeError as error:
+            failure = f"the JSON object is broken: {error.msg} at {reply[error.pos :][:20]!r}"
+            end = max(error.pos, position + 1)
+        except RecursionError:
+            refuse("the JSON object is nested too deeply")
+        position = reply.find("{", end)
+    return found, failure
+
+
+def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        seen: set[str] = set()
+        for key, _ in pairs:
+            if key in seen:
+                members[key] = Twice()
+            seen.add(key)
+    return members
+
+
+# Numbers of any length; NaN and Infinity, which are no JSON, become text and so no numbers.
+_DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_int=float, parse_constant=str)
