@@ -99,7 +99,7 @@ class MathMatch(Match[tuple[str, ...]]):
 
 
 _REASONS = {
-    "ambiguous": "there are several formulas",
+    "ambiguous": "what is given is not one formula",
     "invalid": "it is no mathematical expression",
     "unevaluated": "it is equal, but the work is left undone",
 }
@@ -144,6 +144,8 @@ def _formula(text: str) -> tuple[str | None, str]:
     if len(formulas) > 1:
         return None, "ambiguous"
     if formulas:
+        if re.search(r"\d", _SPAN.sub("", text)):  # a number beside the formula
+            return None, "ambiguous"
         [text] = formulas
     else:
         text = _ended(trim(_NEXT_SENTENCE.split(text)[0]))
@@ -157,7 +159,7 @@ def _formula(text: str) -> tuple[str | None, str]:
 
 
 def _ended(formula: str) -> str:
-    return formula.strip().rstrip(".,;:! \n")
+    return formula.strip().rstrip(".,;: \n")
 
 
 def _same_number(target: str, golds: tuple[str, ...]) -> int | None:
