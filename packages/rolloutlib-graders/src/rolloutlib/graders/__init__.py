@@ -14,10 +14,14 @@ from rolloutlib.graders._criteria import Criterion, Gate
 from rolloutlib.graders._judges._candidates import Candidate, chat_text
 from rolloutlib.graders._judges._exchanges import JudgeModel, JudgeReply
 from rolloutlib.graders._judges._judge import Judge
+from rolloutlib.graders._judges._listwise import ListwiseJudge
+from rolloutlib.graders._judges._pairwise import PairwiseJudge
 from rolloutlib.graders._judges._replies import VerdictError
+from rolloutlib.graders._judges._tallies import Comparison
 from rolloutlib.graders._judges._templates import JudgePrompt, JudgeTemplate
 from rolloutlib.graders._judges._usage import JudgeUsage
 from rolloutlib.graders._judges._verdicts import parse_verdict
+from rolloutlib.graders._judges._voting import VotingGrader
 from rolloutlib.graders._llm import LLMGrader
 from rolloutlib.graders._matches._choice import ChoiceMatch
 from rolloutlib.graders._matches._exact import ExactMatch
@@ -28,6 +32,7 @@ from rolloutlib.graders._matches._parts import Part
 from rolloutlib.graders._matches._references import Match, Reference
 from rolloutlib.graders._matches._regex import RegexMatch
 from rolloutlib.graders._matches._schema import SchemaMatch
+from rolloutlib.graders._regrade import aregrade, regrade
 from rolloutlib.graders._rubric import Rubric
 from rolloutlib.scores import Grader, Score, ScoreValue
 
@@ -36,6 +41,7 @@ __all__ = [
     "CachedGrader",
     "Candidate",
     "ChoiceMatch",
+    "Comparison",
     "CompositeGrader",
     "Criterion",
     "ExactMatch",
@@ -51,9 +57,11 @@ __all__ = [
     "JudgeTemplate",
     "JudgeUsage",
     "LLMGrader",
+    "ListwiseJudge",
     "Match",
     "MathMatch",
     "NumericMatch",
+    "PairwiseJudge",
     "Part",
     "Reference",
     "RegexMatch",
@@ -62,10 +70,13 @@ __all__ = [
     "Score",
     "ScoreValue",
     "VerdictError",
+    "VotingGrader",
     "all_pass",
+    "aregrade",
     "asymmetric_mean",
     "chat_text",
     "parse_verdict",
+    "regrade",
     "weighted_mean",
     "weighted_sum",
 ]
