@@ -160,7 +160,7 @@ def test_grades_say_what_they_compared() -> None:
         "status": "truncated",
         "rule": "box",
         "span": [7, 7],
-        "reason": "the text ends before the answer does",
+        "reason": "the last box does not end",
     }
     assert grade_gsm8k("#### 41.999999", "42").value == 0.0
     assert grade_gsm8k("#### 1/3", "0.333333333333").value == 0.0

@@ -1,4 +1,4 @@
-r"""Numbers as models write them: `$1,234.50`, `2 1/2 hours`, `\frac{7}{3}`, `1.5e3`, `12\%`.
+"""Reading the number in an answer, in a sentence that gives one, and in one that ends with one.
 
 Values are exact. A text that holds anything besides one number and its unit has no value here:
 nothing is evaluated, so that no answer can cost more than its length.
@@ -12,13 +12,14 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Literal
 
-from rolloutlib.answers._visible import SAME
+from rolloutlib.answers import _phrases as phrases
+from rolloutlib.answers._characters import look_alikes, without_invisible
+from rolloutlib.answers._quantities import find_quantities, is_plain, match_quantity, value_of
+from rolloutlib.answers._tex import plain_text
 
 __all__ = ["Reading", "read_last", "read_number", "read_phrase", "read_whole", "write_number"]
 
-_MAX_LENGTH = 200  # no single answer is longer
-_MAX_DIGITS = 40
-_MAX_EXPONENT = 30
+_LONGEST = 300  # of an answer, or of what is read of a sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,88 +29,53 @@ class Reading:
     Attributes:
         status: "found"; "none" where no number stands; "ambiguous" where it is not one plain number.
         value: The exact value, where one was found.
-        plain: Whether it is a bare number: no percent sign and no word like "million".
+        reason: Why none was found.
+        plain: Whether it is a bare number: no percent sign, no word like "million", no "!".
     """
 
     status: Literal["found", "none", "ambiguous"]
     value: Fraction | None = None
+    reason: str | None = None
     plain: bool = True
 
 
-_NONE = Reading("none")
-_AMBIGUOUS = Reading("ambiguous")
+def _refuse(reason: str) -> Reading:
+    return Reading("ambiguous", None, reason)
 
-_NUMBER = r"""(?:
-    [1-9][0-9]{0,2}(?:,[0-9]{3})+(?:\.[0-9]+)?(?![0-9])
-  | [1-9][0-9]{0,2}(?:[ ][0-9]{3})+(?:\.[0-9]+)?(?![0-9])
-  | [1-9][0-9]{0,2}(?:'[0-9]{3})+(?:\.[0-9]+)?(?![0-9])
-  | [1-9][0-9]{0,2}(?:\.[0-9]{3})+(?:,[0-9]{1,2}(?![0-9])|(?<=\.[0-9]{3}\.[0-9]{3})(?![0-9]))
-  | [0-9]+(?:\.[0-9]+)?
-  | \.[0-9]+
-)"""
-_QUANTITY = re.compile(
-    rf"""(?P<sign>[-+]\s?)?(?P<currency>[$€£¥₹]\s?)?(?P<inner>-)?
-    (?:(?:(?P<whole>[0-9]{{1,9}})\s)?(?P<top>[0-9]{{1,12}})\s?/\s?(?P<bottom>[0-9]{{1,12}})(?![0-9.,/])
-      | (?P<number>{_NUMBER})
-        (?:e(?P<e>[-+]?[0-9]{{1,3}})(?![0-9a-z])
-          | \s?(?:[\u00d7*]|x(?=\s))\s?10\s?\^\s?(?P<ten>[-+]?[0-9]{{1,3}}))?
-    )
-    (?P<percent>\s?%)?(?:\s(?P<scale>hundred|thousand|million|billion)\b)?""",
-    re.VERBOSE | re.IGNORECASE,
-)
-_SCALES = {"hundred": 10**2, "thousand": 10**3, "million": 10**6, "billion": 10**9}
 
-_VULGAR = {
-    "½": "1/2", "⅓": "1/3", "⅔": "2/3", "¼": "1/4", "¾": "3/4", "⅕": "1/5", "⅖": "2/5",
-    "⅗": "3/5", "⅘": "4/5", "⅙": "1/6", "⅚": "5/6", "⅛": "1/8", "⅜": "3/8", "⅝": "5/8", "⅞": "7/8",
-}  # fmt: skip
-_TEX = re.compile(
-    r"\\[dtc]?frac\s?\{(?P<top>[^{}]{1,20})\}\s?\{(?P<bottom>[^{}]{1,20})\}"
-    r"|\\[dtc]?frac\s?(?P<short>[0-9]\s?[0-9])(?![0-9])"
-    r"|\\(?:text|textbf|textit|textrm|mathrm|mathbf|mathit|mathsf|texttt|mathtt|underline|boldsymbol|mbox"
-    r"|bf|rm|displaystyle|large|Large|LARGE|huge|Huge|left|right|bigl?|bigr)(?![a-zA-Z])"
-    r"|\{,\}(?P<comma>)"
-    r"|\^\s?\{?\s?\\circ\s?\}?(?P<degree>)"
-    r"|\\[()\[\]]"
-    r"|\\(?P<symbol>[%$#&])"
-    r"|\\(?:[,;:! ]|quad\b)"
-    r"|\\(?P<times>times|cdot)(?![a-zA-Z])"
-    r"|(?P<vulgar>[½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞])"
-    r"|\$(?=\s*[-\\(a-zA-Z{*]|\s*$)"
-    r"|(?<=[0-9)}%])\$"
-    r"|\*\*|__|[`{}~]"
+_NONE = Reading("none", None, "no number stands where the answer should")
+_SEVERAL = _refuse("several values are given")
+_EXPRESSION = _refuse("an expression is given and not a number")
+_NEGATED = _refuse("the answer is denied")
+_BOUND = _refuse("a bound is given and not a number")
+_TOO_LONG = _refuse("the answer is too long")
+_UNREADABLE = _refuse("the number cannot be read")
+
+_SIMPLE = re.compile(r"\s*\$?([0-9]{1,15})(?:\.0{1,4})?[.\s]*")
+_DIGIT = re.compile("[0-9]")
+_EQUALS = re.compile("[=≈]+>?")
+_RELATION = re.compile(r"[!<>/~:\\≠]\s?$")
+_NAME = re.compile(
+    r"[\s$(|]*(?:(?:so|thus|hence|therefore|then|we\sget|the|final|answer|result|total|value)[\s,]+)*"
+    r"(?:[a-z]{1,12}|\\[a-z]{1,8}|[αβθ])(?:_\s?[a-z0-9]{1,3}\b)?(?:\s?\([a-z0-9]{1,3}\))?[\s)|]*"
 )
-_UNIT = re.compile(
-    r"[\s)]*(?:[°:;.,)\s]|(?:[a-zA-Zµ°][a-zA-Z]+|[gmhsLA])(?:\s*\^\s*[23]|[23])?\b[./'-]?s?)*"
+_LABEL = re.compile(
+    r"[\s*]*(?:the\s)?(?:(?:final|correct)\s)?answer(?:\sis\b|\s?:)[\s:]*", re.IGNORECASE
 )
-_REFUSED = re.compile(
-    r"\b(?:or|and|to|not|pi|sqrt|root|factorial|choose|mod|plus|minus|times|over|approximately)\b",
-    re.IGNORECASE,
-)
-_NEGATED = re.compile(
-    r"(?:(?:\bnot|n't|\bnever|\bneither|\brather\sthan|\binstead\sof)\b"
-    r"|(?:\bnot|n't)\s(?:think|believe)\b(?:\s[a-z']+){0,4})[\s$]*$",
-    re.IGNORECASE,
-)
-_BOUND = re.compile(
-    r"(?:\b(?:more|less|greater|fewer)\sthan|\bat\s(?:least|most)|[\u00b1<>≤≥])[\s$]*$"
-)
-_BETWEEN = re.compile(r"\bbetween\b[^0-9]*[0-9][^.]*\band\b[^0-9]*$", re.IGNORECASE)
-_JOINED = re.compile(
-    r"[\s,;/|&~:.-]*|[\s(]*(?:[a-zA-Z%°]+,?\s)?[\s,;(]*(?:or(?:\s[a-z]+){0,3}|and|to|through|vs|versus)\b[\s(:$-]*",
-    re.IGNORECASE,
-)
-_OPERATED = re.compile(
-    r"\s?[\^\\√π\u00d7÷]|\s?[*/+][\s(]?[0-9a-z(]|\s?-\s?[0-9(]|[({_]|[a-zA-Z]\b(?<![gmhsLA])|![0-9!)]"
-)
+_PARTIAL = re.compile(r"[0-9][0-9.,]*$")
+_NUMERAL = re.compile(r"[^\x00-\x7f]")
+_SECOND_NAME = re.compile(r"[0-9)%][^=]{0,60}?[\s,;(][a-z](?:_\s?[a-z0-9]+)?\s*$")
 
 
 def read_number(text: str) -> Fraction | None:
     """Return the exact value of text that is nothing but a number, or None if it is anything else.
 
     A currency sign, a unit, a percent sign and TeX or Markdown around the number change nothing.
+
+    Args:
+        text: The number, such as "$1,234.50", "-3/4", "2 1/2 hours", "x = 5" or "1.5e3".
     """
-    return read_whole(text.translate(SAME)).value
+    return read_whole(without_invisible(look_alikes(text))[0]).value
 
 
 def write_number(value: Fraction) -> str:
@@ -133,150 +99,170 @@ def read_whole(text: str) -> Reading:
 
     A name or a calculation may stand before an equals sign: `x = 42`, `m+n=73`, `6 * 7 = 42`.
     """
-    if len(text) > _MAX_LENGTH:
-        return _AMBIGUOUS
-    text = _plain(text)
-    *left, right = re.split("[=≈]", text)
-    if any(re.search("[0-9]", part) and re.search(r"[a-zA-Z\\^]", part) for part in left):
-        return _AMBIGUOUS
+    simple = _SIMPLE.fullmatch(text)
+    if simple is not None:
+        return Reading("found", Fraction(int(simple[1])))
+    if len(text) > _LONGEST:
+        return _TOO_LONG
+    text = _LABEL.sub("", plain_text(text), count=1).strip(' \n\t*#>"')
+    *left, right = _EQUALS.split(text)
+    for part in left:
+        if _RELATION.search(part):
+            return _BOUND
+        if (
+            _DIGIT.search(part)
+            and re.search(r"[a-zA-Z\\^]", part)
+            and not _NAME.fullmatch(part.lower())
+        ):
+            return _SEVERAL if "," in part else _EXPRESSION
     right = right.strip(" \n\t.*'\"")
     while right.startswith("(") and right.endswith(")"):
         right = right[1:-1].strip()
-    first = _QUANTITY.match(right)
+        if "," in right:
+            return _SEVERAL
+    first = match_quantity(right)
     if first is None:
-        return _AMBIGUOUS if re.search("[0-9]", right) else _NONE
-    rest = right[first.end() :]
-    if _OPERATED.match(rest) or _REFUSED.search(rest) or not _UNIT.fullmatch(rest):
-        return _AMBIGUOUS
+        if _DIGIT.search(right):
+            return _EXPRESSION
+        return _NONE
+    rest = right[first.end() :].lower()
+    if phrases.OPERATED.match(rest):
+        return _EXPRESSION
+    if phrases.UNUNIT.search(rest) or not phrases.UNIT.fullmatch(rest) or _has_numeral(rest):
+        return _SEVERAL if _DIGIT.search(rest) else _UNREADABLE
     return _reading(first, right)
 
 
-def read_phrase(text: str) -> Reading:
+def read_phrase(text: str, *, strict: bool = False) -> Reading:
     """Read the sentence that a marker such as "the answer is" begins.
 
     The first number counts, if nothing joins another to it and nothing else comes before it.
+
+    Args:
+        text: What follows the marker, up to the end of the sentence.
+        strict: Whether any other number beside it makes it ambiguous.
     """
-    if len(text) > _MAX_LENGTH:
-        head = text[:_MAX_LENGTH]
-        return _AMBIGUOUS if re.search("[0-9]", head) else _NONE
-    text = _plain(text)
-    if re.search(r"=[^=]*,\s*[a-zA-Z][^=,]*=", text):
-        return _AMBIGUOUS
-    text = re.split("[=≈]", text)[-1]
-    quantities = list(_QUANTITY.finditer(text))
+    simple = _SIMPLE.fullmatch(text)
+    if simple is not None:
+        return Reading("found", Fraction(int(simple[1])))
+    if len(text) > _LONGEST:
+        text = _PARTIAL.sub("", text[:_LONGEST])
+    text = plain_text(text)
+    if "=" in text or "≈" in text:
+        return _read_chain(text)
+    return _read_first(text, strict=strict)
+
+
+def _read_chain(text: str) -> Reading:
+    """Read a chain of equations; a number that stands by itself before it must say the same."""
+    head, *middle, last = _EQUALS.split(text)
+    for part in middle:
+        if _SECOND_NAME.search(part.lower()):
+            return _SEVERAL
+    for part in (head, *middle):
+        if _RELATION.search(part):
+            return _BOUND
+    reading = _read_first(last)
+    quantities = find_quantities(head)
+    if reading.status == "found" and quantities:
+        before = _read_first(head)
+        operated = len(quantities) > 1 or quantities[0].end() < len(head.rstrip())
+        if before.status == "found" and operated and before.value != reading.value:
+            lower = head[: quantities[0].start()].lower()
+            if not lower.strip(" ($*") and re.match(
+                r"[\s.]*[a-z,(;]", head[quantities[0].end() :].lower()
+            ):
+                return _SEVERAL
+    return reading
+
+
+def _read_first(text: str, *, strict: bool = False) -> Reading:
+    quantities = find_quantities(text)
     if not quantities:
         return _NONE
     first = quantities[0]
-    before, after = text[: first.start()], text[first.end() :]
-    if _NEGATED.search(before) or _BOUND.search(before) or _OPERATED.match(after):
-        return _AMBIGUOUS
+    before, after = text[: first.start()].lower(), text[first.end() :].lower()
     reading = _reading(first, text)
-    if _joined_values(quantities, text) != {reading.value}:
-        return _AMBIGUOUS
-    if re.search("[a-zA-Z]", before) and {_reading(found, text).value for found in quantities} != {
-        reading.value
-    }:
-        return _AMBIGUOUS
+    refusal = _context(first, before, after)
+    if refusal is not None:
+        return refusal
+    if phrases.MINUS.search(before) and reading.value is not None:
+        reading = Reading("found", -reading.value, None, reading.plain)
+    elif _joined_values(quantities, text) - {reading.value}:
+        return _SEVERAL
+    alone = strict or re.search("[a-z]", before) is not None
+    if alone and any(_size(other, text) != _size(first, text) for other in quantities[1:]):
+        return _SEVERAL
     return reading
+
+
+def _size(match: re.Match[str], text: str) -> Fraction | None:
+    value = value_of(match, text)
+    return None if value is None else abs(value)
 
 
 def read_last(text: str) -> Reading:
     """Read the last number of a sentence, leaving out numbers that are names, as in "horse #12"."""
-    text = _plain(text[-_MAX_LENGTH:])
-    quantities = [found for found in _QUANTITY.finditer(text) if text[: found.start()][-1:] != "#"]
+    if text.rstrip(" *_$\"')\n").endswith("?"):
+        return _refuse("a question is asked")
+    text = plain_text(text[-_LONGEST:])
+    quantities = find_quantities(text)
     if not quantities:
         return _NONE
     last = quantities[-1]
-    before = text[: last.start()]
-    if _NEGATED.search(before) or _OPERATED.match(text[last.end() :]):
-        return _AMBIGUOUS
+    before, after = text[: last.start()].lower(), text[last.end() :].lower()
+    clause = re.split(r"[,;:=]\s|\b(?:so|then|therefore|thus|but|because|which|who)\b", before)[-1]
+    refusal = _context(last, clause, after)
+    if refusal is not None:
+        return refusal
     reading = _reading(last, text)
+    if phrases.MINUS.search(before) and reading.value is not None:
+        return Reading("found", -reading.value, None, reading.plain)
     if _joined_values(quantities[::-1], text) != {reading.value}:
-        return _AMBIGUOUS
-    if (
-        len(quantities) > 1
-        and _BETWEEN.search(before)
-        and reading != _reading(quantities[-2], text)
-    ):
-        return _AMBIGUOUS
+        return _SEVERAL
+    ranged = len(quantities) > 1 and phrases.BETWEEN.search(before) is not None
+    if ranged and reading.value != value_of(quantities[-2], text):
+        return _SEVERAL
     return reading
+
+
+def _context(match: re.Match[str], before: str, after: str) -> Reading | None:
+    """Return why what stands around a number keeps it from being the answer, or None."""
+    if phrases.NEGATED.search(before[-200:]):
+        return _NEGATED
+    if phrases.BOUND.search(before[-60:]):
+        return _BOUND
+    signed = match["sign"] is not None and re.search(r"[a-z0-9)}\]]\s?$", before[-3:]) is not None
+    if signed or phrases.OPERATOR.search(before[-60:]) or phrases.OPERATED.match(after):
+        return _EXPRESSION
+    if phrases.ORED.match(after):
+        return _SEVERAL
+    return _UNREADABLE if _has_numeral(after[:1]) else None
+
+
+def _has_numeral(text: str) -> bool:
+    """Tell whether digits of another kind, or marks that strike out, stand in a text."""
+    return not text.isascii() and any(
+        letter.isnumeric() or "\u0300" <= letter <= "\u036f" for letter in _NUMERAL.findall(text)
+    )
 
 
 def _joined_values(quantities: list[re.Match[str]], text: str) -> set[Fraction | None]:
     """Return the values of the first number and of those that a list, range or hedge ties to it."""
-    values = {_reading(quantities[0], text).value}
+    values = {value_of(quantities[0], text)}
     for one, other in pairwise(quantities):
         left, right = sorted((one, other), key=lambda found: found.start())
-        if not _JOINED.fullmatch(text, left.end(), right.start()):
+        between = text[left.end() : right.start()].lower()
+        if not phrases.JOINED.fullmatch(between):
             break
-        values.add(_reading(other, text).value)
+        values.add(value_of(other, text))
     return values
 
 
 def _reading(match: re.Match[str], text: str) -> Reading:
     """Turn a match into its value, if it is of a sane size."""
-    value = _magnitude(match)
+    value = value_of(match, text)
     if value is None:
-        return _AMBIGUOUS
-    scale = match["scale"]
-    if scale is not None:
-        value *= _SCALES[scale.lower()]
-    if match["inner"] or ((match["sign"] or "").startswith("-") and _is_sign(match, text)):
-        value = -value
-    return Reading("found", value, plain=scale is None and match["percent"] is None)
-
-
-def _is_sign(match: re.Match[str], text: str) -> bool:
-    """Tell a sign from an operator or a hyphen by what stands before it."""
-    before = text[: match.start()].rstrip()
-    if not before:
-        return True
-    if match["sign"] == "-" and text[match.start() - 1].isspace():
-        return not re.search(r"[0-9%)]$", before)
-    return match["sign"] == "-" and not re.search(r"[0-9a-zA-Z%)]$", before)
-
-
-def _magnitude(match: re.Match[str]) -> Fraction | None:
-    if match["top"] is not None:
-        bottom = int(match["bottom"])
-        if bottom == 0:
-            return None
-        return Fraction(int(match["whole"] or 0)) + Fraction(int(match["top"]), bottom)
-    digits: str = match["number"]
-    if len(digits) > _MAX_DIGITS:
-        return None
-    exponent = int(match["e"] or match["ten"] or 0)
-    if abs(exponent) > _MAX_EXPONENT:
-        return None
-    return Fraction(_decimal(digits)) * Fraction(10) ** exponent
-
-
-def _decimal(digits: str) -> str:
-    """Drop thousands separators, and make the decimal separator a point."""
-    digits = digits.replace(" ", "").replace("'", "")
-    if digits.count(".") > 1 or ("." in digits and digits.rfind(",") > digits.rfind(".")):
-        return digits.replace(".", "").replace(",", ".")
-    return digits.replace(",", "")
-
-
-def _plain(text: str) -> str:
-    """Replace TeX and Markdown by the plain text that they show."""
-    return _TEX.sub(_shown, text)
-
-
-def _shown(match: re.Match[str]) -> str:
-    if match["top"] is not None:
-        return f" {match['top'].strip()}/{match['bottom'].strip()} "
-    if match["short"] is not None:
-        return f" {match['short'][0]}/{match['short'][-1]} "
-    if match["vulgar"] is not None:
-        return f" {_VULGAR[match['vulgar']]} "
-    if match["comma"] is not None:
-        return ","
-    if match["degree"] is not None:
-        return "°"
-    if match["times"] is not None:
-        return "\u00d7"
-    if match["symbol"] is not None:
-        return match["symbol"]
-    return " "
+        return _UNREADABLE
+    exclaimed = text[match.end() : match.end() + 1] == "!"
+    return Reading("found", value, None, is_plain(match) and not exclaimed)

@@ -5,44 +5,64 @@ from __future__ import annotations
 import re
 from typing import cast
 
-__all__ = ["SAME", "visible_text"]
+from rolloutlib.answers._characters import look_alikes, lower_case
 
-# Characters that models write for ASCII ones. Each maps to one character, so positions stay true.
-SAME = str.maketrans(
-    {
-        **{chr(0xFF01 + i): chr(0x21 + i) for i in range(94)},  # full-width forms
-        "\u2212": "-",  # minus sign
-        "\u2010": "-",
-        "\u2011": "-",
-        "\u2013": "-",  # en dash, written for a minus and in ranges
-        "\u00a0": " ",
-        "\u2009": " ",
-        "\u202f": " ",
-        "\u3000": " ",
-        "\u2019": "'",
-        "\u3002": ".",
-        "\r": "\n",
-    }
+__all__ = ["visible_text"]
+
+# What closes thinking is in a group. These and the turns are searched in lower case.
+_THINKING = re.compile(
+    r"<(?P<end>/)?(?:seed:)?(?:think|thinking|thought|thoughts|reasoning|reason|reflection|scratchpad"
+    r"|analysis|inner_monologue)(?:\s[^<>]{0,40}+)?>"
+    r"|<\|(?:begin_of_thought|(?P<end_of>end_of_thought))\|>"
+    r"|<\|channel\|>\s?(?:analysis|commentary|(?P<final>final))[^<]{0,40}+<\|message\|>"
+    r"|\[(?P<end_bracket>/)?think\]"
+    r"|◁(?P<end_triangle>/)?think▷"
 )
+_THOUGHTS = (
+    "think", "thought", "reason", "reflection", "scratchpad", "analysis", "monologue", "commentary",
+    "final<|",
+)  # fmt: skip
 
-_THINKING = re.compile(r"<(/?)(?:think|thinking|thought|reasoning)>", re.IGNORECASE)
+_HIDDEN = re.compile(
+    r"<!--.*?(?:-->|\Z)|~~(?=\S)[^~\n]+~~|<(?P<tag>del|s|strike)>[^<]*</(?P=tag)>"
+    r"|\\(?:sout|cancel|xcancel|bcancel|st)\s?\{[^{}\n]*\}",
+    re.DOTALL,
+)
+_HIDES = ("<!--", "~~", "<del>", "<s>", "<strike>", "cancel", "\\sout", "\\st")
 
+_TOKEN = re.compile(
+    r"<\|(?:im_end|im_start|endoftext|end_of_text|eot_id|eom_id|end|return|user|start_header_id"
+    r"|end\u2581of\u2581sentence)\|>"
+    r"|</s>|<end_of_turn>|<start_of_turn>|\[/?inst\]"
+)
+_TOKENS = ("<|", "</s>", "_of_turn>", "inst]")
+_NAMES = (
+    r"question|problem|exercise|instruction|human|user|student|task|example|prompt|input|q"
+    r"|pregunta|problema|frage|aufgabe|domanda|pergunta|问题|問題|вопрос|задача|문제|질문"
+)
 _TURN = re.compile(
-    r"<\|(?:im_end|im_start|endoftext|end_of_text|eot_id|eom_id|end|user|start_header_id)\|>"
-    r"|</s>|<end_of_turn>"
-    r"|(?m:^[ \t*#]{0,6}(?:Question|Problem|Q|Human|User|Exercise)[ \t]{0,3}[0-9]{0,4}\**[:.])"
+    r"\n(?!\n)[ \t*#\[>]{0,8}+(?:"
+    rf"(?:{_NAMES})[ \t]{{0,3}}+[0-9]{{0,4}}+[ \t*\]]{{0,4}}+[:.]"
+    r"|(?:next|another|new|follow-up|bonus)[ ](?:question|problem|exercise)\b)"
+    r"|\n\#{1,6}[ ](?:instruction|question|problem|exercise)\b"
 )
-
 
 # An explicit answer. Without one, "Question:" may be the model telling the problem again.
-_EXPLICIT = re.compile(r"####|\\(?:boxed|fbox|framebox)|answer|^A:", re.IGNORECASE | re.MULTILINE)
+_EXPLICIT = re.compile(
+    r"####|\\(?:boxed|fbox|framebox)|answer|\na:|\Aa:|答|antwort|respuesta|r[eé]ponse|ответ|jibu|정답"
+)
+_DIGIT = re.compile("[0-9]")
 
 
 def visible_text(text: str) -> str | None:
     """Return the text with look-alike characters made plain and what is not the answer blanked out.
 
-    Positions in the result are positions in the text. A closing tag without an opening one means
-    that the chat template opened the thinking, so that all before it is thinking.
+    What is no answer is thinking, turns that the model invented, comments and what is struck out. A
+    closing tag without an opening one means that the chat template opened the thinking, so that all
+    before it is thinking. Positions in the result are positions in the text.
+
+    Args:
+        text: What the model wrote.
 
     Returns:
         Text of at most the same length, or None if thinking was begun and never ended.
@@ -53,39 +73,53 @@ def visible_text(text: str) -> str | None:
     if not isinstance(cast("object", text), str):
         msg = f"an answer must be text, got {text!r}"
         raise TypeError(msg)
-    text = text.translate(SAME)
-    if "<" in text:
-        answer = _without_thinking(text)
+    text = look_alikes(text)
+    lower = lower_case(text)
+    if any(word in lower for word in _THOUGHTS):
+        answer = _without_thinking(text, lower)
         if answer is None:
             return None
         text = answer
-    return text[: _first_invented_turn(text)]
+        lower = lower_case(text)
+    if any(mark in text for mark in _HIDES):
+        text = _HIDDEN.sub(lambda hidden: " " * len(hidden[0]), text)
+    return text[: _first_invented_turn(lower)]
 
 
-def _without_thinking(text: str) -> str | None:
+def _blank(length: int) -> str:
+    """Return as much space; what follows begins a line."""
+    return " " * (length - 1) + "\n" if length else ""
+
+
+def _without_thinking(text: str, lower: str) -> str | None:
     kept: list[str] = []
     begin, opened, dropped = 0, False, 0
-    for tag in _THINKING.finditer(text):
-        if tag[1] and opened:
-            kept.append("\n" * (tag.end() - begin))
-        elif tag[1]:
+    for tag in _THINKING.finditer(lower):
+        closes = tag.lastgroup is not None
+        if closes and opened:
+            kept.append(_blank(tag.end() - begin))
+        elif closes:
             kept, dropped = [], tag.end()
         elif opened:
             continue
         else:
             kept.append(text[begin : tag.start()])
-        opened = not tag[1]
+        opened = not closes
         begin = tag.start() if opened else tag.end()
-    return None if opened else "\n" * dropped + "".join(kept) + text[begin:]
+    return None if opened else _blank(dropped) + "".join(kept) + text[begin:]
 
 
-def _first_invented_turn(text: str) -> int:
+def _first_invented_turn(lower: str) -> int:
     """Return where the first turn begins that follows what may be the answer."""
-    digit = re.search("[0-9]", text)
+    digit = _DIGIT.search(lower)
     if digit is None:
-        return len(text)
-    explicit = _EXPLICIT.search(text)
-    for turn in _TURN.finditer(text, digit.start()):
-        if turn[0][0] == "<" or (explicit is not None and explicit.start() < turn.start()):
-            return turn.start()
-    return len(text)
+        return len(lower)
+    end = len(lower)
+    if any(token in lower for token in _TOKENS):
+        token = _TOKEN.search(lower, digit.start())
+        end = end if token is None else token.start()
+    explicit = _EXPLICIT.search(lower, 0, end)
+    if explicit is None:
+        return end
+    turn = _TURN.search(lower, max(explicit.end(), digit.end()), end)
+    return end if turn is None else turn.start()

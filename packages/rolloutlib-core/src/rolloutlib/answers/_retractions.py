@@ -1,0 +1,49 @@
+"""Answers that are taken back after they were given."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+
+from rolloutlib.answers._quantities import find_quantities, value_of
+from rolloutlib.answers._tex import plain_text
+
+__all__ = ["is_taken_back"]
+
+_WINDOW = 1500  # how far behind an answer it may be taken back
+
+_PLAINLY = re.compile(
+    r"\b(?:is|was|are|would\sbe|seems|looks)\s(?:clearly\s|actually\s|definitely\s|probably\s|also\s)?"
+    r"(?:not\s(?:right|correct|(?:the\s)?(?:right|correct|final|true)?\s?answer)|wrong|incorrect|mistaken|false)\b"
+    r"|(?:isn't|wasn't|that's\snot)\s(?:right|correct|the\s(?:right|correct|final|true)?\s?answer)\b"
+    r"|\b(?:that|it|this|which)'s\s(?:wrong|incorrect|not\s(?:right|correct|it))"
+    r"|\bscratch\sthat|\bnever\s?mind\b|\bstrike\sthat|\b(?:disregard|ignore)\s(?:that|this|the\s(?:above|previous|last))"
+    r"|\bi\s(?:made|have\smade)\s(?:a|an)\s(?:\w+\s)?(?:mistake|error)|\bi\swas\swrong|\bi\stake\s(?:it|that)\sback"
+    r"|\bon\ssecond\sthought|\boops\b|\bmy\s(?:mistake|bad)\b|\bcorrection\s?:"
+)
+_PERHAPS = re.compile(
+    r"(?:^|[.!?\n)]|\u2014|\.\.\.)[\s*$]{0,4}(?:but\s|oh,?\s)?(?:wait|hold\son|hm+|actually|no|alternatively|maybe|perhaps|sorry"
+    r"|let\sme\s(?:re|double|check|correct|fix)|it\s(?:should|could|might|may)\sbe|or\s(?:maybe|perhaps|is\sit))\b"
+)
+_ONLY = re.compile(r"[\s*$.!?\\)\]}(]*")
+
+
+def is_taken_back(lower: str, after: int, value: Fraction | None) -> bool:
+    """Tell whether the text behind an answer says that it is wrong or gives another.
+
+    Args:
+        lower: The text, in lower case.
+        after: Where the answer ends.
+        value: The answer.
+    """
+    if _ONLY.fullmatch(lower, after, min(len(lower), after + 40)) and len(lower) < after + 40:
+        return False
+    tail = lower[after : after + _WINDOW]
+    if _PLAINLY.search(tail):
+        return True
+    doubt = _PERHAPS.search(tail)
+    if doubt is None:
+        return False
+    rest = plain_text(tail[doubt.end() :])
+    quantities = find_quantities(rest)
+    return bool(quantities) and value_of(quantities[-1], rest) != value
