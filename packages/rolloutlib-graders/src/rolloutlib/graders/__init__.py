@@ -11,11 +11,23 @@ from rolloutlib.graders._cache import GradeCache
 from rolloutlib.graders._cached import CachedGrader
 from rolloutlib.graders._composite import CompositeGrader
 from rolloutlib.graders._criteria import Criterion, Gate
+from rolloutlib.graders._judges._calibration import (
+    Calibration,
+    CalibrationCase,
+    acalibrate,
+    calibrate,
+)
 from rolloutlib.graders._judges._candidates import Candidate, chat_text
 from rolloutlib.graders._judges._exchanges import JudgeModel, JudgeReply
 from rolloutlib.graders._judges._judge import Judge
 from rolloutlib.graders._judges._listwise import ListwiseJudge
 from rolloutlib.graders._judges._pairwise import PairwiseJudge
+from rolloutlib.graders._judges._position_bias import (
+    PairCase,
+    PositionBias,
+    aposition_bias,
+    position_bias,
+)
 from rolloutlib.graders._judges._replies import VerdictError
 from rolloutlib.graders._judges._tallies import Comparison
 from rolloutlib.graders._judges._templates import JudgePrompt, JudgeTemplate
@@ -39,6 +51,8 @@ from rolloutlib.scores import Grader, Score, ScoreValue
 __all__ = [
     "Aggregator",
     "CachedGrader",
+    "Calibration",
+    "CalibrationCase",
     "Candidate",
     "ChoiceMatch",
     "Comparison",
@@ -61,8 +75,10 @@ __all__ = [
     "Match",
     "MathMatch",
     "NumericMatch",
+    "PairCase",
     "PairwiseJudge",
     "Part",
+    "PositionBias",
     "Reference",
     "RegexMatch",
     "Rubric",
@@ -71,11 +87,15 @@ __all__ = [
     "ScoreValue",
     "VerdictError",
     "VotingGrader",
+    "acalibrate",
     "all_pass",
+    "aposition_bias",
     "aregrade",
     "asymmetric_mean",
+    "calibrate",
     "chat_text",
     "parse_verdict",
+    "position_bias",
     "regrade",
     "weighted_mean",
     "weighted_sum",

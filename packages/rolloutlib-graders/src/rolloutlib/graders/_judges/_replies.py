@@ -36,13 +36,12 @@ def refuse(complaint: str) -> NoReturn:
 
 
 def sum_usage(outcomes: Iterable[object]) -> JudgeUsage:
-    """Return what the judges of scores and of errors used together."""
+    """Return what the judges of scores, errors and comparisons used together."""
     used = JudgeUsage()
     for outcome in outcomes:
-        if isinstance(outcome, Score):
-            used += JudgeUsage.of(outcome)
-        elif isinstance(outcome, VerdictError) and outcome.usage is not None:
-            used += outcome.usage
+        own = JudgeUsage.of(outcome) if isinstance(outcome, Score) else getattr(outcome, "usage", 0)
+        if isinstance(own, JudgeUsage):
+            used += own
     return used
 
 
