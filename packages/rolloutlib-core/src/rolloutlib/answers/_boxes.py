@@ -25,7 +25,7 @@ _AFTER = re.compile(
     r"\s?(?:[\^*/\u00d7√π](?!\s?\{?\s?\\circ|[*\s])|\\(?:cdot|times|sqrt|pi|[dt]?frac|div)(?![a-zA-Z]))"
     r"|[0-9]|!\s?(?:\$|\\\)|[0-9])"
 )
-_BEFORE = re.compile(r"(?:[0-9)}\]]|[*/^\u00d7√·]|\\[a-z]{1,20}|(?:^|[\s=(])[-\u2014])\s?$")
+_BEFORE = re.compile(r"(?:[0-9)}\]]|[*/^\u00d7√·]|\\[a-z]{1,20}\s?\{?|(?:^|[\s=(])[-\u2014])\s?$")
 _APART = re.compile(r"[=.:?!]|\b(?:so|then|thus|hence|therefore|finally|now|wait|actually|final)\b")
 _SEPARATOR = re.compile(r"[\s,;/|&+*<>≤≥\u00d7~-]*")
 _LINKED = re.compile(r"(?:[a-z]+,?\s)?(?:and|to|through|und|y|et|和)(?:\s[a-z]+)?")
@@ -113,7 +113,7 @@ def _refusal(text: str, box: Box, end: int) -> Reading | None:
 
 _ALLOWED_BEFORE = re.compile(
     r"[0-9)}\]]\s$|\*\*\s?$|\\(?:implies|rightarrow|longrightarrow|therefore|quad|qquad|displaystyle"
-    r"|text|textbf|mathbf|approx|to|left|large|huge|centering|because|iff|color|equiv)\s?$|\\[\])]\s?$"
+    r"|text|textbf|mathbf|approx|to|left|large|huge|centering|because|iff|color|equiv|hbox|mbox|center|textit|mathrm|boxed)\s?\{?$|\\[\])]\s?$"
 )
 
 

@@ -106,7 +106,7 @@ def _find(text: str, lower: str, *, last_number: bool) -> Extraction:
             found = read_ending(text, lower, last_number=last_number)
     if found.status != "found" or found.span is None or found.rule == "output":
         return found
-    if is_taken_back(lower, found.span[1], found.value):
+    if is_taken_back(lower, *found.span, found.value):
         reason = "the answer is taken back"
         return Extraction("ambiguous", None, found.rule, found.span, reason=reason)
     return found

@@ -15,7 +15,7 @@ _MOST_COMPARED = 8  # markers of a kind, the last ones
 
 SENTENCE_END = re.compile(
     r"[.!?](?=[*_$)\"'`\\\]]{0,4}+(?:\s|$))"
-    r"(?<!approx\.)(?<!\brs\.)(?<!\bvs\.)(?<!\bno\.)(?<!\bca\.)(?<!i\.e\.)(?<!e\.g\.)|\n"
+    r"(?<!approx\.)(?<!\brs\.)(?<!\bvs\.)(?<!\bno\.)(?<!\bca\.)(?<!i\.e\.)(?<!e\.g\.)(?<!\.\.\.)|\n"
 )
 """The end of a sentence, in lower case."""
 
@@ -46,7 +46,7 @@ _OTHER = re.compile(
     r"(?:\s(?:de|von)\b)?"
 )
 _LEAD = re.compile(
-    r"(?:[\s*_:\"'`>|]|\$\$|\\[\[(]|\$(?=\s)|[-=]>|[→⇒➡➜✅✔👉🎉🎯➤•]|\\[,;:! ]|\\quad|\\displaystyle)*"
+    r"(?:[\s*_:\"'`>]|\$\$|\\[\[(]|\$(?=\s)|[-=]>|[→⇒➡➜✅✔👉🎉🎯➤•]|\\[,;:! ]|\\quad|\\displaystyle)*"
 )
 _BEFORE = re.compile(
     r"(?:\b(?:if|whether|suppose|supposing|assume|assuming|assumes|unless|imagine|not|never|doubt|deny|false"
@@ -54,6 +54,7 @@ _BEFORE = re.compile(
     r"(?:\s(?:that|think|believe|say|sure|true|be|know|to|for|whether|guess))*"
     r"\s(?:(?:the|my|its?|your|this|an?)\s)?(?:(?:final|correct|right|true|real)\s)?[*_\"]{0,3}$"
 )
+_FACTORIAL = re.compile(r"(?<=[0-9])!(?:\s?(?:\$|\\\)|\})|\s[a-z])")
 _WORDS = re.compile(r"[a-z]{2,}[^0-9\n]*[\s][^0-9\n]*[a-z]{2,}")
 _LETTER = re.compile(r"[^\W\d_]")
 _DIGIT = re.compile("[0-9]")
@@ -153,6 +154,8 @@ def _read(text: str, lower: str, marker: Marker) -> Extraction | None:
         return None
     if _BEFORE.search(lower, max(0, marker.start - 60), marker.start):
         reading = Reading("ambiguous", None, "the answer is denied")
+    elif lower[end : end + 1] == "!" and _FACTORIAL.match(text, end):
+        reading = Reading("ambiguous", None, "an expression is given and not a number")
     elif lower[end : end + 1] == "?":
         reading = Reading("ambiguous", None, "a question is asked")
     return Extraction.of(reading, "marker", start, end)

@@ -63,6 +63,7 @@ _LABEL = re.compile(
     r"[\s*]*(?:the\s)?(?:(?:final|correct)\s)?answer(?:\sis\b|\s?:)[\s:]*", re.IGNORECASE
 )
 _PARTIAL = re.compile(r"[0-9][0-9.,]*$")
+_MILLIONS = re.compile(r"\s?m\b")
 _NUMERAL = re.compile(r"[^\x00-\x7f]")
 _SECOND_NAME = re.compile(r"[0-9)%][^=]{0,60}?[\s,;(][a-z](?:_\s?[a-z0-9]+)?\s*$")
 
@@ -104,7 +105,7 @@ def read_whole(text: str) -> Reading:
         return Reading("found", Fraction(int(simple[1])))
     if len(text) > _LONGEST:
         return _TOO_LONG
-    text = _LABEL.sub("", plain_text(text), count=1).strip(' \n\t*#>"')
+    text = _LABEL.sub("", plain_text(text), count=1).strip(' \n\t*#"')
     *left, right = _EQUALS.split(text)
     for part in left:
         if _RELATION.search(part):
@@ -126,7 +127,7 @@ def read_whole(text: str) -> Reading:
             return _EXPRESSION
         return _NONE
     rest = right[first.end() :].lower()
-    if phrases.OPERATED.match(rest):
+    if phrases.OPERATED.match(rest) or _is_scaled(first, rest):
         return _EXPRESSION
     if phrases.UNUNIT.search(rest) or not phrases.UNIT.fullmatch(rest) or _has_numeral(rest):
         return _SEVERAL if _DIGIT.search(rest) else _UNREADABLE
@@ -235,9 +236,16 @@ def _context(match: re.Match[str], before: str, after: str) -> Reading | None:
     signed = match["sign"] is not None and re.search(r"[a-z0-9)}\]]\s?$", before[-3:]) is not None
     if signed or phrases.OPERATOR.search(before[-60:]) or phrases.OPERATED.match(after):
         return _EXPRESSION
+    if _is_scaled(match, after):
+        return _EXPRESSION
     if phrases.ORED.match(after):
         return _SEVERAL
     return _UNREADABLE if _has_numeral(after[:1]) else None
+
+
+def _is_scaled(match: re.Match[str], after: str) -> bool:
+    """Tell whether a letter behind an amount of money stands for millions, and not for metres."""
+    return match["currency"] is not None and _MILLIONS.match(after) is not None
 
 
 def _has_numeral(text: str) -> bool:
@@ -253,7 +261,8 @@ def _joined_values(quantities: list[re.Match[str]], text: str) -> set[Fraction |
     for one, other in pairwise(quantities):
         left, right = sorted((one, other), key=lambda found: found.start())
         between = text[left.end() : right.start()].lower()
-        if not phrases.JOINED.fullmatch(between):
+        enclosed = between.strip() == "(" and text[right.end() :].lstrip()[:1] == ")"
+        if not enclosed and not phrases.JOINED.fullmatch(between):
             break
         values.add(value_of(other, text))
     return values

@@ -25,11 +25,11 @@ _WORD_NUMBERS = (
 
 # Before the number. All of these are searched in lower case, in a stretch of bounded length.
 NEGATED = re.compile(
-    r"(?:\b(?:not|never|neither|nor|cannot|except|besides|unlike|isnt|wasnt)\b|n't\b|\bno\slonger\b"
+    r"(?:\b(?:not|never|neither|nor|cannot|except|besides|unlike|isnt|wasnt|nicht|kein|pas|não)\b|n't\b|\bno\s(?:es|son)\b|(?:\bне\b|不|没有|未|non\sè)|\bno\slonger\b"
     r"|\b(?:rather|other|different)\s(?:than|from)\b|\binstead\sof\b|\banything\sbut\b|\bfar\sfrom\b"
     r"|\bcould\shave\sbeen\b|\b(?:unlikely|impossible|wrong|incorrect)\b)"
     r"(?:\s(?!(?:is|are|was|were|equals|has|makes|gives)\b)[a-z']{1,20}){0,4}[\s$(\"]*$"
-    r"|(?:\bnot|n't)\s(?:think|believe|say|mean|sure|certain)\b(?:\s[a-z']{1,20}){0,5}[\s$(\"]*$"
+    r"|(?:\b(?:not|cannot)|n't)\s(?:think|believe|say|mean|sure|certain|conclude|know|tell)\b(?:\s[a-z']{1,20}){0,5}[\s$(\"]*$"
 )
 DENIED = re.compile(
     r"(?:\b(?:not|never|cannot|neither|nor|rather\sthan|instead\sof|other\sthan|anything\sbut)\b|n't\b)"
@@ -44,7 +44,7 @@ BOUND = re.compile(
 OPERATOR = re.compile(
     rf"(?:\b(?:half|twice|double|triple|thrice|times|plus|modulo|mod|divided\sby|multiplied\sby"
     rf"|{_WORD_NUMBERS})(?:\s(?:of|and|a|the))?\s"
-    r"|(?:[a-z0-9)}\]]\s?[-+]|[\^_*/\u00d7÷√·∙π|!\\])\s?(?:\(\s?)?(?<!\*\s)"
+    r"|(?:[a-z0-9)}\]]\s?[-+]|[\^_*/\u00d7÷√·∙π!\\])\s?(?:\(\s?)?(?<!\*\s)|\|"
     r"|\\(?!(?:therefore|implies|(?:long)?rightarrow|because|iff|colon)\b)[a-z]{1,20}\s*[\[(]?)$"
 )
 MINUS = re.compile(r"\b(?:negative|minus)\s?$")
@@ -56,13 +56,15 @@ OPERATED = re.compile(
     r"|\s?-\s?[0-9(\\]|[({_']\s?[0-9]|[a-z]\b(?<![gmhsla])|![0-9!)/*}$]|!\s[a-z]|\s?:\s?[0-9]|\s?x\s?[0-9]"
     r"|\s(?:times|plus|minus|multiplied|divided|squared|cubed|factorial|choose|modulo|mod|pi)\b"
     r"|\s(?:over|point)\s[0-9]|\sto\sthe\s[a-z]+\spower|\sand\s(?:a|one|two|three)\s(?:half|quarter|third|fifth)"
-    r"|\s?%?\s?(?:percent\s)?of\s(?:the\s)?[0-9$]|\s?[≤≥<>±≠]|\(|[kb]n?\b|m[nl]n?\b|mio\b"
+    r"|\s?%?\s?(?:percent\s)?of\s(?:the\s)?[0-9$]|\s?[≤≥<>±≠]|\(|h\s?[0-9]"
+    r"|\s(?:[a-z]{1,15}\s){0,2}(?:more|less|fewer|greater|higher|lower)\s(?:[a-z]{1,15}\s)?than\s[^.,]{0,20}[0-9]"
+    r"|\s(?:is|was)\s(?:not|never)\b|\sisn't|[kb]n?\b|m[nl]n?\b|mio\b"
 )
 JOINED = re.compile(
-    r"[\s,;/|&~:.-]*|\s?\(\s?(?=[^()]{1,20}\)$)"
+    r"[\s,;/|&~:.-]*(?:[a-z](?:_\s?[a-z0-9])?\s?=\s?)?|[\s,;]*\(?[a-h][).:]\s*"
     r"|[\s)]*(?:[a-z%°$€£]{1,20},?\s)?[\s,;()/]*"
-    r"(?:or|and|to|through|till|until|vs|versus|und|oder|y|o|et|ou|和|或|及)\b(?:\s(?:maybe|perhaps|possibly|even|about|also|else|just))?"
-    r"[\s(:$-]*"
+    r"(?:or|and|to|through|till|until|maybe|perhaps|possibly|alternatively|vs|versus|und|oder|y|o|et|ou|和|或|及)\b(?:\s(?:maybe|perhaps|possibly|even|about|also|else|just))?"
+    r"[\s(:$-]*(?:[a-z](?:_\s?[a-z0-9])?\s?=\s?)?"
     r"|\s?(?:dollars?|euros?|pounds?|hours?|hrs?|h|minutes?|mins?|days?|weeks?|months?|years?|feet|foot|ft|miles?"
     r"|kg|km|lbs?|m|cm|meters?|\u00b0|'|remainder|r)"
     r"[,\s]{0,2}"

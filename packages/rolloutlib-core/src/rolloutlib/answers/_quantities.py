@@ -30,7 +30,7 @@ _SCALE = (
 )
 _QUANTITY = re.compile(
     rf"""(?P<sign>[-+]\s?|(?<![a-zA-Z0-9\s])\u2014|^\u2014)?
-    (?:(?P<code>USD|EUR|GBP|INR|CAD|AUD|CNY|JPY|RMB|Rs\.?)\s?)?
+    (?:(?P<code>(?<![a-zA-Z])(?:USD|EUR|GBP|INR|CAD|AUD|CNY|JPY|RMB|Rs\.?))\s?)?
     (?P<currency>(?:US|CA|HK|NZ|R|A|C|S)?[$€£¥₹₩₽¢]\s?)?(?P<inner>-)?
     (?:(?:(?P<whole>[0-9]{{1,9}})\s{{1,3}})?(?P<top>[0-9]{{1,12}})\s?/\s?(?P<bottom>[0-9]{{1,12}})(?![0-9.,/])
       | (?P<number>{_NUMBER})
@@ -74,7 +74,7 @@ def is_plain(match: re.Match[str]) -> bool:
 def value_of(match: re.Match[str], text: str) -> Fraction | None:
     """Return the exact value of a quantity in a text, or None if it is of no sane size or sign."""
     value = _magnitude(match)
-    if value is None:
+    if value is None or (match["sign"] and match["inner"]):
         return None
     if match["scale"] is not None:
         for word in _SCALE_WORD.findall(match["scale"].lower()):

@@ -28,19 +28,20 @@ _PERHAPS = re.compile(
 _ONLY = re.compile(r"[\s*$.!?\\)\]}(]*")
 
 
-def is_taken_back(lower: str, after: int, value: Fraction | None) -> bool:
+def is_taken_back(lower: str, start: int, after: int, value: Fraction | None) -> bool:
     """Tell whether the text behind an answer says that it is wrong or gives another.
 
     Args:
         lower: The text, in lower case.
-        after: Where the answer ends.
+        start: Where the answer, or the sentence that gives it, starts.
+        after: Where it ends.
         value: The answer.
     """
-    if _ONLY.fullmatch(lower, after, min(len(lower), after + 40)) and len(lower) < after + 40:
+    if _PLAINLY.search(lower, start, start + _WINDOW):
+        return True
+    if len(lower) < after + 40 and _ONLY.fullmatch(lower, after):
         return False
     tail = lower[after : after + _WINDOW]
-    if _PLAINLY.search(tail):
-        return True
     doubt = _PERHAPS.search(tail)
     if doubt is None:
         return False
