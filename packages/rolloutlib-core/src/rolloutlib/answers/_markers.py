@@ -38,6 +38,9 @@ _LABELS = ("a:", "a*", "a :", "ans:", "ans.", "ans*", "ans ")
 _LINE = re.compile(r"\n(?!\n)[ \t*#>]{0,8}+(?:a|ans)\.?[*_]{0,3}\s?[:=]")
 _START = re.compile(r"[ \t*#>]{0,8}(?:a|ans)\.?[*_]{0,3}\s?[:=]")
 _HASHES = re.compile(r"#{4,}")
+_LATIN = (
+    "respuesta", "resposta", "risposta", "reponse", "antwo", "odpowied", "jawaban", "cevap", "svar", "jibu",
+)  # fmt: skip
 _OTHER = re.compile(
     r"(?:respuesta|resposta|risposta|r[ée]ponse|antwort|antwoord|odpowied[źz]|jawaban(?:nya)?|cevap|svar(?:et)?"
     r"|jibu|ответ|відповідь|đáp\s(?:án|số)|答案|答え|答|解答|정답|답|उत्तर|উত্তর|คำตอบ|సమాధానం|الجواب|الإجابة|תשובה)"
@@ -92,10 +95,11 @@ def find_markers(lower: str, after: int) -> list[Marker]:
         start = None if after else _START.match(lower)
         if start is not None:
             found.append(_marker(lower, start))
-    for match in _last(_OTHER, lower, after):
-        start = match.start()
-        if not start or not (match[0][0].isascii() and lower[start - 1].isalpha()):
-            found.append(_marker(lower, match))
+    if not lower.isascii() or any(word in lower for word in _LATIN):
+        for match in _last(_OTHER, lower, after):
+            start = match.start()
+            if not start or not (match[0][0].isascii() and lower[start - 1].isalpha()):
+                found.append(_marker(lower, match))
     found.sort(key=lambda marker: (marker.end, -marker.start))
     return found
 

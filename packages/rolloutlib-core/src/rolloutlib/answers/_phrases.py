@@ -25,7 +25,7 @@ _WORD_NUMBERS = (
 
 # Before the number. All of these are searched in lower case, in a stretch of bounded length.
 NEGATED = re.compile(
-    r"(?:\b(?:not|never|neither|nor|cannot|except|besides|unlike|isnt|wasnt|nicht|kein|pas|não)\b|n't\b|\bno\s(?:es|son)\b|(?:\bне\b|不|没有|未|non\sè)|\bno\slonger\b"
+    r"(?:\b(?:not|never|neither|nor|cannot|except|besides|unlike|isnt|wasnt|nicht|kein|pas|não)\b|n't\b|\bno\s(?:es|son)\b|(?:\b\u043d\u0435\b|不|没有|未|non\sè)|\bno\slonger\b"
     r"|\b(?:rather|other|different)\s(?:than|from)\b|\binstead\sof\b|\banything\sbut\b|\bfar\sfrom\b"
     r"|\bcould\shave\sbeen\b|\b(?:unlikely|impossible|wrong|incorrect)\b)"
     r"(?:\s(?!(?:is|are|was|were|equals|has|makes|gives)\b)[a-z']{1,20}){0,4}[\s$(\"]*$"

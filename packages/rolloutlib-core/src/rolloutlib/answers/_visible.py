@@ -75,13 +75,14 @@ def visible_text(text: str) -> str | None:
         raise TypeError(msg)
     text = look_alikes(text)
     lower = lower_case(text)
-    if any(word in lower for word in _THOUGHTS):
+    tagged = "<" in text or "[" in text or "◁" in text
+    if tagged and any(word in lower for word in _THOUGHTS):
         answer = _without_thinking(text, lower)
         if answer is None:
             return None
         text = answer
         lower = lower_case(text)
-    if any(mark in text for mark in _HIDES):
+    if ("<" in text or "~~" in text or "\\" in text) and any(mark in text for mark in _HIDES):
         text = _HIDDEN.sub(lambda hidden: " " * len(hidden[0]), text)
     return text[: _first_invented_turn(lower)]
 
@@ -115,11 +116,15 @@ def _first_invented_turn(lower: str) -> int:
     if digit is None:
         return len(lower)
     end = len(lower)
-    if any(token in lower for token in _TOKENS):
+    if ("<" in lower or "[" in lower) and any(token in lower for token in _TOKENS):
         token = _TOKEN.search(lower, digit.start())
         end = end if token is None else token.start()
+    turn = _TURN.search(lower, digit.end(), end)
+    if turn is None:
+        return end
     explicit = _EXPLICIT.search(lower, 0, end)
     if explicit is None:
         return end
-    turn = _TURN.search(lower, max(explicit.end(), digit.end()), end)
+    if explicit.end() > turn.start():
+        turn = _TURN.search(lower, explicit.end(), end)
     return end if turn is None else turn.start()
