@@ -10,7 +10,8 @@ from typing_extensions import TypeVar
 from rolloutlib._calls import call, is_async
 from rolloutlib._exceptions import add_note
 from rolloutlib.graders._awaitables import Later, at_once
-from rolloutlib.graders._criteria import plain_metadata
+from rolloutlib.graders._criteria import UNIT, Criterion, Scale, plain_metadata
+from rolloutlib.graders._reading import read_score
 from rolloutlib.graders._rubric import rubric_names
 from rolloutlib.scores import Score, ScoreValue
 
@@ -36,6 +37,8 @@ class LLMGrader(Generic[InputT, RubricT, PromptT, ResponseT]):
         parse: Makes a number or a `Score` from the reply and the rubric.
         metadata: Goes into the metadata of each score, a copy of it; what `parse` puts there comes
             first.
+        scale: The lowest and the highest value that a score may have, or None for any number. The
+            scale of a `Criterion` that is judged comes before it.
         inline: In `ascore`, call a synchronous `sample` on the event loop, if it never blocks. By
             default it runs on a worker thread, where no event loop runs: one that starts a task has
             to be a coroutine function, or inline.
@@ -52,6 +55,7 @@ class LLMGrader(Generic[InputT, RubricT, PromptT, ResponseT]):
         render: Callable[[InputT, RubricT], PromptT],
         parse: Callable[[ResponseT, RubricT], ScoreValue],
         metadata: Mapping[str, Any] | None = None,
+        scale: Scale | None = UNIT,
         inline: bool = False,
     ) -> None:
         for name, part in (("sample", sample), ("render", render), ("parse", parse)):
@@ -65,6 +69,7 @@ class LLMGrader(Generic[InputT, RubricT, PromptT, ResponseT]):
         self._render = render
         self._parse = parse
         self._metadata = plain_metadata(metadata or {})
+        self._scale = scale
         self._inline = inline
 
     def __call__(self, input: InputT, rubric: RubricT, /) -> Score | Awaitable[Score]:
@@ -91,7 +96,7 @@ class LLMGrader(Generic[InputT, RubricT, PromptT, ResponseT]):
 
         Raises:
             TypeError: `sample` is asynchronous, or `parse` returned something that is not a score.
-            ValueError: The score is NaN or infinite.
+            ValueError: The score is not on its scale.
             BaseException: What `render`, `sample` or `parse` raises.
         """
         prompt = self._prompt(input, rubric)
@@ -108,7 +113,7 @@ class LLMGrader(Generic[InputT, RubricT, PromptT, ResponseT]):
 
         Raises:
             TypeError: `parse` returned something that is not a score.
-            ValueError: The score is NaN or infinite.
+            ValueError: The score is not on its scale.
             BaseException: What `render`, `sample` or `parse` raises.
         """
         prompt = self._prompt(input, rubric)
@@ -127,7 +132,8 @@ class LLMGrader(Generic[InputT, RubricT, PromptT, ResponseT]):
 
     def _read(self, response: ResponseT, rubric: RubricT) -> Score:
         with _Noting("parsing the model's reply", response):
-            score = Score.from_value(self._parse(response, rubric))
+            scale = rubric.scale if isinstance(rubric, Criterion) else self._scale
+            score = read_score(self._parse(response, rubric), "the score", scale)
         metadata = {**rubric_names(rubric), **self._metadata, **score.metadata}
         if not metadata:
             return score

@@ -70,6 +70,7 @@ class Judge(
             render=render,
             parse=identity,
             metadata=metadata,
+            scale=None,  # its verdicts are on their scales; the total of a rubric has none
             inline=inline,
         )
 
