@@ -136,7 +136,7 @@ MAY_IMPORT = {
     "spaces": {"private", "types", "scores"},
     "envs": {"private", "types", "scores", "spaces"},
     "rollouts": {"private", "types", "scores", "spaces", "envs"},
-    "testing": {"private", "envs", "rollouts"},
+    "testing": {"private", "scores", "envs", "rollouts"},
     "training": {"private", "types", "scores", "spaces", "envs", "rollouts"},
     "storage": {"private", "types", "scores", "spaces", "envs", "rollouts"},
     "datasets": set[str](),
