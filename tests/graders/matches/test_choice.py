@@ -82,6 +82,14 @@ def test_several_options_and_negations_are_ambiguous(text: str) -> None:
             assert score.metadata["extracted"] is None
 
 
+def test_the_question_again_chooses_none_of_its_options() -> None:
+    question = "Which is a capital?\nA. Lyon\nB. Nice\n\nC. Paris"
+    for grader in (ChoiceMatch(3), ChoiceMatch(["Lyon", "Nice", "Paris"])):
+        assert grader(question, "C").metadata["status"] == "ambiguous"
+        assert grader(f"{question}\n\nC. Paris", "C").value == 1.0
+        assert grader(f"{question}\nIt is (C).", "C").value == 1.0
+
+
 def test_a_letter_beside_the_text_of_another_option_is_ambiguous() -> None:
     assert ChoiceMatch(CITIES)("B. Paris", "B").metadata["status"] == "ambiguous"
     assert ChoiceMatch(CITIES)("B. Paris", "A").value == 0.0

@@ -16,6 +16,7 @@ from rolloutlib.graders import ExactMatch
         "**Answer: Paris**",
         "Final answer: `Paris`",
         'Answer: "Paris"',
+        "Answer: 'Paris'.",
         r"\boxed{\text{Paris}}",
         "<answer> Paris </answer>",
         "First I thought of Rome.\nParis",
@@ -58,3 +59,9 @@ def test_a_part_of_the_text_is_compared() -> None:
     assert ExactMatch(on="visible")(text, text).value == 0.0
     with pytest.raises(ValueError, match=r"on must be one of .*, got 'last'"):
         ExactMatch(on="last")  # pyright: ignore[reportArgumentType]
+
+
+def test_a_sign_that_closes_nothing_belongs_to_the_answer() -> None:
+    assert ExactMatch()("Answer: f'", "f").value == 0.0
+    assert ExactMatch()("Answer: f'", "f'").value == 1.0
+    assert ExactMatch()("The answer is not `Paris`", "Paris").value == 0.0

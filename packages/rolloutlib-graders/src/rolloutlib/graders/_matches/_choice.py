@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from rolloutlib.answers import extract_text
 from rolloutlib.graders._criteria import Criterion
-from rolloutlib.graders._matches._options import Options
+from rolloutlib.graders._matches._options import Options, is_listed
 from rolloutlib.graders._matches._references import Match, Reference, match_score, read_references
 from rolloutlib.scores import Score
 
@@ -63,6 +63,8 @@ class ChoiceMatch(Match[Golds]):
         if found.text is None:
             return match_score(found)
         status, letter = golds.options.choose(found.text)
+        if found.rule == "line" and found.span is not None and is_listed(text, *found.span):
+            status, letter = "ambiguous", None  # the question again, which ends with its options
         if letter is None:
             return match_score(found, status=status, extracted=None, reason=_REASONS[status])
         place = golds.letters.index(letter) if letter in golds.letters else None

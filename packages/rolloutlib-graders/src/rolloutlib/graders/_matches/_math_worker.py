@@ -7,9 +7,13 @@ import importlib
 import logging
 from typing import Any
 
-logging.disable()  # it warns that it has no time-out, which its process has
-_verifier: Any = importlib.import_module("math_verify")
-_sympy: Any = importlib.import_module("sympy")
+
+def _import() -> tuple[Any, Any]:
+    logging.disable()  # math-verify warns that it has no time-out, which its process has
+    return importlib.import_module("math_verify"), importlib.import_module("sympy")
+
+
+_verifier, _sympy = _import()
 _UNEVALUATED = ("Integral", "Derivative", "Sum", "Product", "Limit")
 
 

@@ -18,6 +18,7 @@ _WORD = re.compile(
     r"[AI]\s+(?!(?:or|and|nor|to|but|vs|versus|is|are|because|since|as|with|plus)\b)[a-z]"
 )
 _NEGATION = re.compile(r"\b(?:not|neither|nor|never|except|wrong|incorrect)\b|n't\b", re.IGNORECASE)
+_ITEM = re.compile(r"[\s*-]{0,8}[(\[]?(?P<letter>[A-Za-z])[)\].:]")
 _MAX_LENGTH = 2000  # of an answer; the longest option is shorter
 
 
@@ -93,6 +94,13 @@ class Options:
     def _is_option(self, label: re.Match[str], text: str) -> bool:
         word = label["bare"] is not None and _WORD.match(text, label.start())
         return not word and _letter(label) in self._letters
+
+
+def is_listed(text: str, start: int, end: int) -> bool:
+    """Tell whether an answer on a line of its own is an item of a list of options."""
+    above = _ITEM.match(text[:start].rstrip().rpartition("\n")[2])
+    item = _ITEM.match(text[start:end])
+    return above is not None and item is not None and above["letter"] != item["letter"]
 
 
 def _letter(label: re.Match[str]) -> str:

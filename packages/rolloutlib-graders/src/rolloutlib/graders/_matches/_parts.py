@@ -37,7 +37,9 @@ def read_part(text: str, on: Part) -> tuple[Extraction, str]:
     """Return where a part of a text stands, and the part, trimmed if it is the answer; else ""."""
     if on == "answer":
         found = extract_text(text)
-        return found, "" if found.text is None else trim(found.text)
+        if found.text is None or found.span is None:
+            return found, ""
+        return found, trim(found.text, text[: found.span[0]][-1:])
     if on == "all":
         return Extraction("found", span=(0, len(text)), text=text), text
     visible = visible_text(text)
@@ -51,15 +53,20 @@ def read_part(text: str, on: Part) -> tuple[Extraction, str]:
     return Extraction("found", span=(start, end), text=part), part
 
 
-def trim(text: str) -> str:
-    """Drop what surrounds an answer: white space, a full stop, quotation marks, TeX and Markdown."""
+def trim(text: str, before: str = "") -> str:
+    """Drop what surrounds an answer: white space, a full stop, quotation marks, TeX and Markdown.
+
+    Args:
+        text: The answer.
+        before: The sign that stands before it, which may have its counterpart at the end.
+    """
     text = _strip(text)
     for _ in range(_MAX_PAIRS):
         pair = _PAIRED.fullmatch(text)
         if pair is not None:
             inner = _strip(next(group for group in pair.group(*_GROUPS) if group is not None))
         else:
-            inner = _without_closing(text)
+            inner = _without_closing(text, before)
         if not inner or inner == text:
             break
         text = inner
@@ -70,9 +77,10 @@ _GROUPS = ("marked", "braced", "inline", "display", "quoted")
 _CLOSINGS = {"**": "**", "*": "*", "$$": "$$", "$": "$", r"\)": r"\(", r"\]": r"\["}
 
 
-def _without_closing(text: str) -> str:
+def _without_closing(text: str, before: str) -> str:
     """Drop a sign that closes what stands before the answer, such as `**` in "**Answer: 42**"."""
-    for closing, opening in _CLOSINGS.items():
+    closings = {**_CLOSINGS, **({before: before} if before in {"`", '"', "'"} else {})}
+    for closing, opening in closings.items():
         if text.endswith(closing):
             inner = text[: -len(closing)]
             return text if opening in inner else _strip(inner)

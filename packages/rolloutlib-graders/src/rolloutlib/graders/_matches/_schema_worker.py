@@ -7,8 +7,12 @@ import importlib
 import json
 from typing import Any
 
-_jsonschema: Any = importlib.import_module("jsonschema")
-_referencing: Any = importlib.import_module("referencing")
+
+def _import() -> tuple[Any, Any]:
+    return importlib.import_module("jsonschema"), importlib.import_module("referencing")
+
+
+_jsonschema, _referencing = _import()
 _SAMPLES: tuple[Any, ...] = (None, True, 0, "", [], {})
 
 
