@@ -188,14 +188,20 @@ def test_instructions_come_first_and_the_system_message_may_be_left_out() -> Non
     assert message["role"] == "user"
     assert "Mind {units}.\n\nWhat to judge by:" in str(message["content"])
     [system, user] = JudgeTemplate(instructions="Mind units.").render("x", CORRECT).chat
-    assert str(system["content"]).endswith("\n\nMind units.")
+    assert "\n\nMind units.\n\nWhat to judge by:" in str(system["content"])
     assert "Mind units." not in str(user["content"])
+
+
+def test_prompts_about_other_candidates_begin_the_same() -> None:
+    one, other = (TEMPLATE.render(Candidate(text, "Q?"), CORRECT) for text in ("18", "19"))
+    assert one.chat[0] == other.chat[0]
+    assert "What to judge by:\nIs it {correct}?" in str(one.chat[0]["content"])
 
 
 def test_a_prompt_for_models_that_continue_text() -> None:
     prompt = TEMPLATE.render("x", CORRECT)
     assert prompt.text == chat_text(prompt.chat)
-    assert prompt.text.startswith("system: You are a careful judge of one candidate answer.")
+    assert prompt.text.startswith("system: You are a careful judge of answers.")
     assert prompt.text.endswith("\n\nassistant:")
 
 

@@ -28,9 +28,10 @@ from rolloutlib.graders._judges._position_bias import (
     aposition_bias,
     position_bias,
 )
+from rolloutlib.graders._judges._prompts import JudgePrompt
 from rolloutlib.graders._judges._replies import VerdictError
 from rolloutlib.graders._judges._tallies import Comparison
-from rolloutlib.graders._judges._templates import JudgePrompt, JudgeTemplate
+from rolloutlib.graders._judges._templates import JudgeTemplate
 from rolloutlib.graders._judges._usage import JudgeUsage
 from rolloutlib.graders._judges._verdicts import parse_verdict
 from rolloutlib.graders._judges._voting import VotingGrader

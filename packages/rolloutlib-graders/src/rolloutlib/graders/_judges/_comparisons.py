@@ -14,18 +14,16 @@ from rolloutlib.graders._criteria import Criterion, plain_metadata
 from rolloutlib.graders._judges._candidates import Candidate, to_candidates
 from rolloutlib.graders._judges._exchanges import Exchange, JudgeModel, identity
 from rolloutlib.graders._judges._many import OnError, check_on_error
-from rolloutlib.graders._judges._prompt_fence import Fence
-from rolloutlib.graders._judges._replies import read_object, reason, refuse
-from rolloutlib.graders._judges._templates import (
+from rolloutlib.graders._judges._prompts import (
     JudgePrompt,
-    JudgeTemplate,
     check_rubric,
-    context,
+    fence_for,
     json_form,
-    messages,
-    reminder,
-    shown_texts,
+    labels,
+    write_chat,
 )
+from rolloutlib.graders._judges._replies import read_object, reason, refuse
+from rolloutlib.graders._judges._templates import JudgeTemplate
 from rolloutlib.graders._judges._usage import JudgeUsage
 from rolloutlib.graders._llm import LLMGrader
 from rolloutlib.graders._rubric import Rubric, rubric_names
@@ -157,18 +155,6 @@ def render_list(
     )
 
 
-def labels(count: int) -> list[str]:
-    """Return names for candidates: A to Z, AA, AB and so on."""
-    names: list[str] = []
-    for index in range(count):
-        name, rest = "", index + 1
-        while rest:
-            rest, digit = divmod(rest - 1, 26)
-            name = chr(ord("A") + digit) + name
-        names.append(name)
-    return names
-
-
 def _render(
     template: JudgeTemplate,
     candidates: Sequence[Candidate],
@@ -177,14 +163,16 @@ def _render(
     members: str,
     parse: Callable[[dict[str, Any]], Score],
 ) -> JudgePrompt:
-    fence = Fence(shown_texts(template, candidates, rubric), template.seed)
+    fence = fence_for(candidates, rubric, template.instructions, template.seed)
     verdict_id = fence.nonce if template.verdict_id else None
     form = json_form(verdict_id, members)
-    parts = context(fence, candidates[0], rubric)
-    for name, candidate in zip(labels(len(candidates)), candidates, strict=True):
-        parts += [f"Candidate answer {name}:", fence.around(f"candidate-{name}", candidate.text)]
-    parts.append(f"{task} {reminder(fence)}\n\n{form}")
-    chat = messages(
-        fence, "candidate answers", template.instructions, parts, system=template.system
+    chat = write_chat(
+        fence,
+        candidates,
+        rubric,
+        task=task,
+        form=form,
+        instructions=template.instructions,
+        system=template.system,
     )
     return JudgePrompt(chat, fence.nonce, form, lambda reply: parse(read_object(reply, verdict_id)))

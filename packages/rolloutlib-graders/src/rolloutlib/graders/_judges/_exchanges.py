@@ -10,8 +10,8 @@ from typing import Any, Self, TypeAlias, cast
 from rolloutlib._calls import call, check_count, is_async
 from rolloutlib.graders._awaitables import Later
 from rolloutlib.graders._judges._candidates import plain_text
+from rolloutlib.graders._judges._prompts import JudgePrompt
 from rolloutlib.graders._judges._replies import VerdictError
-from rolloutlib.graders._judges._templates import JudgePrompt
 from rolloutlib.graders._judges._usage import JudgeUsage, Meter
 from rolloutlib.rollouts import PolicyOutput
 from rolloutlib.scores import Score

@@ -10,7 +10,8 @@ from typing_extensions import TypeVar
 from rolloutlib.graders._criteria import Criterion
 from rolloutlib.graders._judges._candidates import Candidate
 from rolloutlib.graders._judges._exchanges import Exchange, JudgeModel, identity
-from rolloutlib.graders._judges._templates import JudgePrompt, JudgeTemplate
+from rolloutlib.graders._judges._prompts import JudgePrompt
+from rolloutlib.graders._judges._templates import JudgeTemplate
 from rolloutlib.graders._judges._usage import JudgeUsage
 from rolloutlib.graders._llm import LLMGrader
 from rolloutlib.graders._rubric import Rubric
