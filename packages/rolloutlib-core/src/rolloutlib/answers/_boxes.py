@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from rolloutlib.answers import _phrases as phrases
 from rolloutlib.answers._extraction import Extraction
-from rolloutlib.answers._numbers import Reading, read_phrase, read_whole
+from rolloutlib.answers._numbers import read_phrase, read_whole
+from rolloutlib.answers._readings import DENIED, EMPTY_BOX, EXPRESSION, SEVERAL, Reading
 from rolloutlib.answers._tex import plain_text
 
 __all__ = ["Box", "find_boxes", "read_box"]
@@ -21,11 +22,16 @@ _TEX_BOX = re.compile(r"\\(?:boxed|fbox|framebox)(?![a-zA-Z])\s{0,3}(?P<brace>\{
 _TAG = re.compile(r"<(?P<name>(?:final[ _-]?)?answer)>")
 _BARE = re.compile(r"\$?-?[0-9][0-9,.]*(?<![,.])(?![0-9a-zA-Z\\^_])")
 _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
-_AFTER = re.compile(
+_OPERATED = re.compile(
     r"\s?(?:[\^*/\u00d7√π](?!\s?\{?\s?\\circ|[*\s])|\\(?:cdot|times|sqrt|pi|[dt]?frac|div)(?![a-zA-Z]))"
     r"|[0-9]|!\s?(?:\$|\\\)|[0-9])"
 )
-_BEFORE = re.compile(r"(?:[0-9)}\]]|[*/^\u00d7√·]|\\[a-z]{1,20}\s?\{?|(?:^|[\s=(])[-\u2014])\s?$")
+_FACTOR = re.compile(r"(?:[0-9)}\]]|[*/^\u00d7√·]|\\[a-z]{1,20}\s?\{?|(?:^|[\s=(])[-\u2014])\s?$")
+_HARMLESS = re.compile(  # before a box, though it may look like a factor
+    r"[0-9)}\]]\s$|\*\*\s?$|\\(?:implies|(?:long)?rightarrow|to|therefore|because|iff|approx|equiv|q?quad|left"
+    r"|displaystyle|centering|center|large|huge|color|text|textbf|textit|mathbf|mathrm|[hm]box|boxed)\s?\{?$"
+    r"|\\[\])]\s?$"
+)
 _APART = re.compile(r"[=.:?!]|\b(?:so|then|thus|hence|therefore|finally|now|wait|actually|final)\b")
 _SEPARATOR = re.compile(r"[\s,;/|&+*<>≤≥\u00d7~-]*")
 _LINKED = re.compile(r"(?:[a-z]+,?\s)?(?:and|to|through|und|y|et|和)(?:\s[a-z]+)?")
@@ -86,14 +92,14 @@ def read_box(text: str, lower: str, openings: list[tuple[int, re.Match[str]]]) -
     if reading.status == "found" and not box.tag:
         reading = _refusal(text, box, box.end) or reading
     if reading.status == "found" and not box.tag and _has_rival(text, lower, openings, reading):
-        reading = Reading("ambiguous", None, "several values are given")
+        reading = SEVERAL
     return Extraction.of(reading, "box", box.inner, box.end)
 
 
 def _read_content(content: str, *, tag: bool) -> Reading:
     reading = read_whole(content)
     if not content.strip():
-        return Reading("none", None, "the last box is empty")
+        return EMPTY_BOX
     return read_phrase(content) if tag and reading.status != "found" else reading
 
 
@@ -101,20 +107,14 @@ def _refusal(text: str, box: Box, end: int) -> Reading | None:
     """Return why what stands around a box keeps its content from being the answer, or None."""
     before = plain_text(text[max(0, box.start - 80) : box.start].lower())
     before = re.split(r"[.!?;,\n]\s", before)[-1].rstrip(" $*")
-    if phrases.DENIED.search(before):
-        return Reading("ambiguous", None, "the answer is denied")
+    if phrases.NOT.search(before):
+        return DENIED
     adjacent = text[max(0, box.start - 24) : box.start].lower()
-    if _BEFORE.search(adjacent) and not _ALLOWED_BEFORE.search(adjacent):
-        return Reading("ambiguous", None, "an expression is given and not a number")
-    if _AFTER.match(text, end + 1):
-        return Reading("ambiguous", None, "an expression is given and not a number")
+    if _FACTOR.search(adjacent) and not _HARMLESS.search(adjacent):
+        return EXPRESSION
+    if _OPERATED.match(text, end + 1):
+        return EXPRESSION
     return None
-
-
-_ALLOWED_BEFORE = re.compile(
-    r"[0-9)}\]]\s$|\*\*\s?$|\\(?:implies|rightarrow|longrightarrow|therefore|quad|qquad|displaystyle"
-    r"|text|textbf|mathbf|approx|to|left|large|huge|centering|because|iff|color|equiv|hbox|mbox|center|textit|mathrm|boxed)\s?\{?$|\\[\])]\s?$"
-)
 
 
 def _has_rival(

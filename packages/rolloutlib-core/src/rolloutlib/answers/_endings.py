@@ -7,7 +7,8 @@ import re
 from rolloutlib.answers._characters import lower_case
 from rolloutlib.answers._extraction import Extraction
 from rolloutlib.answers._markers import SENTENCE_END
-from rolloutlib.answers._numbers import Reading, read_last, read_whole
+from rolloutlib.answers._numbers import read_last, read_whole
+from rolloutlib.answers._readings import SEVERAL, UNREADABLE, Reading
 
 __all__ = ["final_line", "read_ending"]
 
@@ -48,7 +49,7 @@ def read_ending(text: str, lower: str, *, last_number: bool) -> Extraction:
         return bold
     whole = read_whole(line)
     if whole.status == "found" and re.match(r"\s*-\s", line):
-        whole = Reading("ambiguous", None, "the number cannot be read")
+        whole = UNREADABLE
     if whole.status == "found" or not last_number:
         return Extraction.of(whole, "line", start, end)
     return _last_sentence(text, line, start, end)
@@ -68,9 +69,7 @@ def _bold(line: str, start: int, end: int) -> Extraction | None:
     if not readings:
         return None
     if len({reading.value for _, reading in readings}) > 1:
-        return Extraction(
-            "ambiguous", None, "bold", (start, end), reason="several values are given"
-        )
+        return Extraction("ambiguous", None, "bold", (start, end), reason=SEVERAL.reason)
     match, reading = readings[-1]
     shown = (
         line[max(offset, match.start() - 200) : match.start()]

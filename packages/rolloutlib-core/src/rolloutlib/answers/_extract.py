@@ -13,6 +13,7 @@ from rolloutlib.answers._characters import lower_case, without_invisible
 from rolloutlib.answers._endings import final_line, read_ending
 from rolloutlib.answers._extraction import Extraction, Rule
 from rolloutlib.answers._markers import find_markers, marked_span, read_marker
+from rolloutlib.answers._readings import DENIED
 from rolloutlib.answers._retractions import is_taken_back
 from rolloutlib.answers._visible import visible_text
 
@@ -96,6 +97,8 @@ def _find(text: str, lower: str, *, last_number: bool) -> Extraction:
         end = found.span[1]
         markers = find_markers(lower, end)
         marked = read_marker(text, lower, markers) if markers else None
+        if marked is not None and marked.reason == DENIED.reason:
+            return marked
         if marked is not None and marked.status == "found" and marked.value != found.value:
             reason = "the box and what follows it differ"
             return Extraction("ambiguous", None, "marker", marked.span, reason=reason)

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
-from rolloutlib.answers._numbers import Reading, write_number
+from rolloutlib.answers._numbers import write_number
+from rolloutlib.answers._readings import Reading
 
 __all__ = ["Extraction", "Rule", "Status"]
 

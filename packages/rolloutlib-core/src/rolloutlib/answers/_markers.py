@@ -7,7 +7,8 @@ from collections import deque
 from dataclasses import dataclass
 
 from rolloutlib.answers._extraction import Extraction
-from rolloutlib.answers._numbers import Reading, read_phrase, read_whole
+from rolloutlib.answers._numbers import read_phrase, read_whole
+from rolloutlib.answers._readings import DENIED, EXPRESSION, QUESTION, SEVERAL
 
 __all__ = ["SENTENCE_END", "Marker", "find_markers", "marked_span", "read_marker"]
 
@@ -128,9 +129,7 @@ def read_marker(text: str, lower: str, markers: list[Marker]) -> Extraction | No
         if found is None:
             continue
         if found.status == "found" and _has_rival(text, lower, markers[: index + 1], found):
-            return Extraction(
-                "ambiguous", None, "marker", found.span, reason="several values are given"
-            )
+            return Extraction("ambiguous", None, "marker", found.span, reason=SEVERAL.reason)
         return found
     return None
 
@@ -157,11 +156,11 @@ def _read(text: str, lower: str, marker: Marker) -> Extraction | None:
     if _tells_on(lower, marker, start, end):
         return None
     if _BEFORE.search(lower, max(0, marker.start - 60), marker.start):
-        reading = Reading("ambiguous", None, "the answer is denied")
+        reading = DENIED
     elif lower[end : end + 1] == "!" and _FACTORIAL.match(text, end):
-        reading = Reading("ambiguous", None, "an expression is given and not a number")
+        reading = EXPRESSION
     elif lower[end : end + 1] == "?":
-        reading = Reading("ambiguous", None, "a question is asked")
+        reading = QUESTION
     return Extraction.of(reading, "marker", start, end)
 
 

@@ -7,49 +7,29 @@ nothing is evaluated, so that no answer can cost more than its length.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from typing import Literal
 
 from rolloutlib.answers import _phrases as phrases
 from rolloutlib.answers._characters import look_alikes, without_invisible
 from rolloutlib.answers._quantities import find_quantities, is_plain, match_quantity, value_of
+from rolloutlib.answers._readings import (
+    BOUND,
+    DENIED,
+    EXPRESSION,
+    NO_NUMBER,
+    QUESTION,
+    SEVERAL,
+    TOO_LONG,
+    UNREADABLE,
+    Reading,
+)
 from rolloutlib.answers._tex import plain_text
 
-__all__ = ["Reading", "read_last", "read_number", "read_phrase", "read_whole", "write_number"]
+__all__ = ["read_last", "read_number", "read_phrase", "read_whole", "write_number"]
 
 _LONGEST = 300  # of an answer, or of what is read of a sentence
 
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """What a phrase says.
-
-    Attributes:
-        status: "found"; "none" where no number stands; "ambiguous" where it is not one plain number.
-        value: The exact value, where one was found.
-        reason: Why none was found.
-        plain: Whether it is a bare number: no percent sign, no word like "million", no "!".
-    """
-
-    status: Literal["found", "none", "ambiguous"]
-    value: Fraction | None = None
-    reason: str | None = None
-    plain: bool = True
-
-
-def _refuse(reason: str) -> Reading:
-    return Reading("ambiguous", None, reason)
-
-
-_NONE = Reading("none", None, "no number stands where the answer should")
-_SEVERAL = _refuse("several values are given")
-_EXPRESSION = _refuse("an expression is given and not a number")
-_NEGATED = _refuse("the answer is denied")
-_BOUND = _refuse("a bound is given and not a number")
-_TOO_LONG = _refuse("the answer is too long")
-_UNREADABLE = _refuse("the number cannot be read")
 
 _SIMPLE = re.compile(r"\s*\$?([0-9]{1,15})(?:\.0{1,4})?[.\s]*")
 _DIGIT = re.compile("[0-9]")
@@ -104,33 +84,33 @@ def read_whole(text: str) -> Reading:
     if simple is not None:
         return Reading("found", Fraction(int(simple[1])))
     if len(text) > _LONGEST:
-        return _TOO_LONG
+        return TOO_LONG
     text = _LABEL.sub("", plain_text(text), count=1).strip(' \n\t*#"')
     *left, right = _EQUALS.split(text)
     for part in left:
         if _RELATION.search(part):
-            return _BOUND
+            return BOUND
         if (
             _DIGIT.search(part)
             and re.search(r"[a-zA-Z\\^]", part)
             and not _NAME.fullmatch(part.lower())
         ):
-            return _SEVERAL if "," in part else _EXPRESSION
+            return SEVERAL if "," in part else EXPRESSION
     right = right.strip(" \n\t.*'\"")
     while right.startswith("(") and right.endswith(")"):
         right = right[1:-1].strip()
         if "," in right:
-            return _SEVERAL
+            return SEVERAL
     first = match_quantity(right)
     if first is None:
         if _DIGIT.search(right):
-            return _EXPRESSION
-        return _NONE
+            return EXPRESSION
+        return NO_NUMBER
     rest = right[first.end() :].lower()
     if phrases.OPERATED.match(rest) or _is_scaled(first, rest):
-        return _EXPRESSION
+        return EXPRESSION
     if phrases.UNUNIT.search(rest) or not phrases.UNIT.fullmatch(rest) or _has_numeral(rest):
-        return _SEVERAL if _DIGIT.search(rest) else _UNREADABLE
+        return SEVERAL if _DIGIT.search(rest) else UNREADABLE
     return _reading(first, right)
 
 
@@ -159,10 +139,10 @@ def _read_chain(text: str) -> Reading:
     head, *middle, last = _EQUALS.split(text)
     for part in middle:
         if _SECOND_NAME.search(part.lower()):
-            return _SEVERAL
+            return SEVERAL
     for part in (head, *middle):
         if _RELATION.search(part):
-            return _BOUND
+            return BOUND
     reading = _read_first(last)
     quantities = find_quantities(head)
     if reading.status == "found" and quantities:
@@ -173,14 +153,14 @@ def _read_chain(text: str) -> Reading:
             if not lower.strip(" ($*") and re.match(
                 r"[\s.]*[a-z,(;]", head[quantities[0].end() :].lower()
             ):
-                return _SEVERAL
+                return SEVERAL
     return reading
 
 
 def _read_first(text: str, *, strict: bool = False) -> Reading:
     quantities = find_quantities(text)
     if not quantities:
-        return _NONE
+        return NO_NUMBER
     first = quantities[0]
     before, after = text[: first.start()].lower(), text[first.end() :].lower()
     reading = _reading(first, text)
@@ -190,10 +170,10 @@ def _read_first(text: str, *, strict: bool = False) -> Reading:
     if phrases.MINUS.search(before) and reading.value is not None:
         reading = Reading("found", -reading.value, None, reading.plain)
     elif _joined_values(quantities, text) - {reading.value}:
-        return _SEVERAL
-    alone = strict or re.search("[a-z]", before) is not None
+        return SEVERAL
+    alone = strict or re.search("[a-z]", before) is not None or phrases.ELSE.search(after)
     if alone and any(_size(other, text) != _size(first, text) for other in quantities[1:]):
-        return _SEVERAL
+        return SEVERAL
     return reading
 
 
@@ -205,11 +185,11 @@ def _size(match: re.Match[str], text: str) -> Fraction | None:
 def read_last(text: str) -> Reading:
     """Read the last number of a sentence, leaving out numbers that are names, as in "horse #12"."""
     if text.rstrip(" *_$\"')\n").endswith("?"):
-        return _refuse("a question is asked")
+        return QUESTION
     text = plain_text(text[-_LONGEST:])
     quantities = find_quantities(text)
     if not quantities:
-        return _NONE
+        return NO_NUMBER
     last = quantities[-1]
     before, after = text[: last.start()].lower(), text[last.end() :].lower()
     clause = re.split(r"[,;:=]\s|\b(?:so|then|therefore|thus|but|because|which|who)\b", before)[-1]
@@ -220,27 +200,27 @@ def read_last(text: str) -> Reading:
     if phrases.MINUS.search(before) and reading.value is not None:
         return Reading("found", -reading.value, None, reading.plain)
     if _joined_values(quantities[::-1], text) != {reading.value}:
-        return _SEVERAL
+        return SEVERAL
     ranged = len(quantities) > 1 and phrases.BETWEEN.search(before) is not None
     if ranged and reading.value != value_of(quantities[-2], text):
-        return _SEVERAL
+        return SEVERAL
     return reading
 
 
 def _context(match: re.Match[str], before: str, after: str) -> Reading | None:
     """Return why what stands around a number keeps it from being the answer, or None."""
     if phrases.NEGATED.search(before[-200:]):
-        return _NEGATED
+        return DENIED
     if phrases.BOUND.search(before[-60:]):
-        return _BOUND
+        return BOUND
     signed = match["sign"] is not None and re.search(r"[a-z0-9)}\]]\s?$", before[-3:]) is not None
     if signed or phrases.OPERATOR.search(before[-60:]) or phrases.OPERATED.match(after):
-        return _EXPRESSION
+        return EXPRESSION
     if _is_scaled(match, after):
-        return _EXPRESSION
+        return EXPRESSION
     if phrases.ORED.match(after):
-        return _SEVERAL
-    return _UNREADABLE if _has_numeral(after[:1]) else None
+        return SEVERAL
+    return UNREADABLE if _has_numeral(after[:1]) else None
 
 
 def _is_scaled(match: re.Match[str], after: str) -> bool:
@@ -272,6 +252,6 @@ def _reading(match: re.Match[str], text: str) -> Reading:
     """Turn a match into its value, if it is of a sane size."""
     value = value_of(match, text)
     if value is None:
-        return _UNREADABLE
+        return UNREADABLE
     exclaimed = text[match.end() : match.end() + 1] == "!"
     return Reading("found", value, None, is_plain(match) and not exclaimed)

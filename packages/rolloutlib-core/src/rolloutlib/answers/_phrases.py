@@ -7,10 +7,11 @@ import re
 __all__ = [
     "BETWEEN",
     "BOUND",
-    "DENIED",
+    "ELSE",
     "JOINED",
     "MINUS",
     "NEGATED",
+    "NOT",
     "OPERATED",
     "OPERATOR",
     "ORED",
@@ -23,7 +24,7 @@ _WORD_NUMBERS = (
     "|seventy|eighty|ninety|hundred|thousand|million|billion|dozen"
 )
 
-# Before the number. All of these are searched in lower case, in a stretch of bounded length.
+# Before the number, or for NOT before a box. All of these are searched in lower case, in a stretch of bounded length.
 NEGATED = re.compile(
     r"(?:\b(?:not|never|neither|nor|cannot|except|besides|unlike|isnt|wasnt|nicht|kein|pas|não)\b|n't\b|\bno\s(?:es|son)\b|(?:\b\u043d\u0435\b|不|没有|未|non\sè)|\bno\slonger\b"
     r"|\b(?:rather|other|different)\s(?:than|from)\b|\binstead\sof\b|\banything\sbut\b|\bfar\sfrom\b"
@@ -31,7 +32,7 @@ NEGATED = re.compile(
     r"(?:\s(?!(?:is|are|was|were|equals|has|makes|gives)\b)[a-z']{1,20}){0,4}[\s$(\"]*$"
     r"|(?:\b(?:not|cannot)|n't)\s(?:think|believe|say|mean|sure|certain|conclude|know|tell)\b(?:\s[a-z']{1,20}){0,5}[\s$(\"]*$"
 )
-DENIED = re.compile(
+NOT = re.compile(
     r"(?:\b(?:not|never|cannot|neither|nor|rather\sthan|instead\sof|other\sthan|anything\sbut)\b|n't\b)"
     r"(?:\s(?:be|been|equal|to|the|answer|exactly|simply|a|just))*[\s$(\"]*$"
 )
@@ -39,7 +40,7 @@ BOUND = re.compile(
     r"(?:\b(?:more|less|greater|fewer|higher|lower|bigger|smaller|larger)\sthan(?:\sor\sequal\sto)?"
     r"|\b(?:at\s(?:least|most)|over|under|above|below|almost|nearly|close\sto|up\sto|exceeds|exceeding"
     r"|divisible\sby|(?:multiple|factor|divisor|power|root|half|third|quarter|percent|cube|square)s?\sof)"
-    r"|[\u00b1<>≤≥≠]|\+-|\+/-)[\s$]*$"
+    r"|\be\.g\.|\bfor\s(?:example|instance),?|\bsuch\sas|\bany(?:thing)?|[\u00b1<>≤≥≠]|\+-|\+/-)[\s$]*$"
 )
 OPERATOR = re.compile(
     rf"(?:\b(?:half|twice|double|triple|thrice|times|plus|modulo|mod|divided\sby|multiplied\sby"
@@ -56,21 +57,22 @@ OPERATED = re.compile(
     r"|\s?-\s?[0-9(\\]|[({_']\s?[0-9]|[a-z]\b(?<![gmhsla])|![0-9!)/*}$]|!\s[a-z]|\s?:\s?[0-9]|\s?x\s?[0-9]"
     r"|\s(?:times|plus|minus|multiplied|divided|squared|cubed|factorial|choose|modulo|mod|pi)\b"
     r"|\s(?:over|point)\s[0-9]|\sto\sthe\s[a-z]+\spower|\sand\s(?:a|one|two|three)\s(?:half|quarter|third|fifth)"
-    r"|\s?%?\s?(?:percent\s)?of\s(?:the\s)?[0-9$]|\s?[≤≥<>±≠]|\(|h\s?[0-9]"
+    r"|\s?%?\s?(?:percent\s)?of\s(?:the\s)?[0-9$]|\s?[≤≥<>±≠]|\(|h\s?[0-9]|[a-z_]{1,3}[0-9]{2}"
     r"|\s(?:[a-z]{1,15}\s){0,2}(?:more|less|fewer|greater|higher|lower)\s(?:[a-z]{1,15}\s)?than\s[^.,]{0,20}[0-9]"
     r"|\s(?:is|was)\s(?:not|never)\b|\sisn't|[kb]n?\b|m[nl]n?\b|mio\b"
 )
 JOINED = re.compile(
     r"[\s,;/|&~:.-]*(?:[a-z](?:_\s?[a-z0-9])?\s?=\s?)?|[\s,;]*\(?[a-h][).:]\s*"
     r"|[\s)]*(?:[a-z%°$€£]{1,20},?\s)?[\s,;()/]*"
-    r"(?:or|and|to|through|till|until|maybe|perhaps|possibly|alternatively|vs|versus|und|oder|y|o|et|ou|和|或|及)\b(?:\s(?:maybe|perhaps|possibly|even|about|also|else|just))?"
+    r"(?:and/or|or|and|to|through|till|until|maybe|perhaps|possibly|alternatively|vs|versus|und|oder|y|o|et|ou|和|或|及)\b(?:\s(?:maybe|perhaps|possibly|even|about|also|else|just))?"
     r"[\s(:$-]*(?:[a-z](?:_\s?[a-z0-9])?\s?=\s?)?"
     r"|\s?(?:dollars?|euros?|pounds?|hours?|hrs?|h|minutes?|mins?|days?|weeks?|months?|years?|feet|foot|ft|miles?"
     r"|kg|km|lbs?|m|cm|meters?|\u00b0|'|remainder|r)"
     r"[,\s]{0,2}"
 )
-ORED = re.compile(
-    r"\s?(?:[a-z$€%]{1,15}\s)?\(?(?:or|oder|或)\b|[^.]{0,80}\b(?:or\s(?:maybe|perhaps|possibly|else|rather)|otherwise)\b"
+ORED = re.compile(r"\s?(?:[a-z$€%]{1,15}\s)?\(?(?:or|oder|或)\b")
+ELSE = re.compile(
+    r"\b(?:or|unless|else|otherwise|alternatively|if|but\s(?:could|might|may|maybe|perhaps|possibly))\b"
 )
 UNIT = re.compile(
     r"(?:[\s°:;.,)\]\"'/-]|\((?=[a-z\s]{1,30}\))|(?:[^\W\d_ªº]{2,}|[gmhsla€£¥₹₩₽¢$](?![^\W\d_]))(?:\s?\^\s?[23](?![0-9]))?[23]?(?![0-9]))*"

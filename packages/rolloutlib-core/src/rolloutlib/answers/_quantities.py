@@ -37,8 +37,8 @@ _QUANTITY = re.compile(
         (?:e(?P<e>[-+]?[0-9]{{1,3}})(?![0-9a-z])
           | \s?(?:[\u00d7*]|x(?=\s))\s?10\s?\^\s?(?P<ten>[-+]?[0-9]{{1,3}})(?![0-9]))?
     )
-    (?P<percent>\s?(?:%|per\s?cents?\b(?!age)))?
-    (?P<scale>(?:[\s-]?(?:{_SCALE}))+)?""",
+    (?P<percent>\s{{0,4}}(?:%|per\s?cents?\b(?!age)))?
+    (?P<scale>(?:[\s-]{{0,4}}(?:{_SCALE}))+)?""",
     re.VERBOSE | re.IGNORECASE,
 )
 _SCALE_WORD = re.compile(_SCALE, re.IGNORECASE)

@@ -26,7 +26,7 @@ _HINT = re.compile(  # what each of these has; much faster to look for
 )
 _PERHAPS = re.compile(
     r"(?:^|[.!?\n)]|\u2014|\.\.\.)[\s*$]{0,4}(?:but\s|oh,?\s)?(?:wait|hold\son|hm+|actually|no|alternatively|maybe|perhaps|sorry"
-    r"|let\sme\s(?:re|double|check|correct|fix)|it\s(?:should|could|might|may)\sbe|or\s(?:maybe|perhaps|is\sit))\b"
+    r"|let\sme\s(?:re|double|check|correct|fix)|it\s(?:should|could|might|may)\sbe|or)\b"
 )
 _ONLY = re.compile(r"[\s*$.!?\\)\]}(]*")
 
