@@ -37,7 +37,6 @@ class _FixedDict(dict[str, Any]):
 
 _EMPTY: Mapping[str, Any] = _FixedDict()
 _MAPPINGS = (dict, Mapping)  # of a dictionary this is known sooner than by the abstract class alone
-_new = object.__new__
 _set = object.__setattr__
 
 
@@ -208,28 +207,6 @@ class Grader(Protocol[InputT, RubricT]):
             rubric: What is asked for.
         """
         ...
-
-
-def plain_score(value: float) -> Score:
-    """Make a score of a finite float, without checking it: in less than half of the time."""
-    score = _new(Score)
-    score.__dict__["value"] = value
-    return score
-
-
-def composed_score(
-    value: float, components: dict[str, Score], metadata: Mapping[str, Any]
-) -> Score:
-    """Make a score of parts that were checked already.
-
-    Args:
-        value: A finite float.
-        components: Scores by name; copied.
-        metadata: That of another score, which both share then: nothing in it may be changeable.
-    """
-    score = _new(Score)
-    score.__dict__.update(value=value, components=_FixedDict(components), metadata=metadata)
-    return score
 
 
 def _components(components: Mapping[Any, Any]) -> Mapping[str, Score]:

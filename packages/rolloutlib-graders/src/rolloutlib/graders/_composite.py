@@ -16,6 +16,7 @@ from rolloutlib._calls import (
     read_concurrency,
     run_workers,
 )
+from rolloutlib._made_scores import plain_score
 from rolloutlib.graders._aggregators import (
     Aggregator,
     check_aggregation,
@@ -27,7 +28,7 @@ from rolloutlib.graders._plan import Part, Plan, make_part
 from rolloutlib.graders._reading import read_score
 from rolloutlib.graders._rubric import Rubric, rubric_label, rubric_names
 from rolloutlib.graders._timeouts import acall_within, call_within, check_timeout
-from rolloutlib.scores import Grader, Score, ScoreValue, plain_score
+from rolloutlib.scores import Grader, Score, ScoreValue
 
 InputT = TypeVar("InputT")
 
