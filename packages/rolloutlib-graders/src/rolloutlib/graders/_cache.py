@@ -7,6 +7,7 @@ import json
 import os
 import sqlite3
 import threading
+import weakref
 from collections.abc import Callable
 from pathlib import Path as FilePath
 from types import TracebackType
@@ -54,6 +55,8 @@ class GradeCache:
             FilePath(path).parent.mkdir(parents=True, exist_ok=True)
         self._connection = self._connect()
         self._process = os.getpid()
+        if path is None:  # nobody has to close what is in memory
+            weakref.finalize(self, self._connection.close)
 
     @property
     def hits(self) -> int:
