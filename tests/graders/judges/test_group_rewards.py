@@ -13,7 +13,14 @@ import gymnasium as gym
 import pytest
 
 from rolloutlib import SingleTurnEnv, acollect, arollout_group, collect, rollout_group
-from rolloutlib.graders import Criterion, JudgeModel, ListwiseJudge, PairwiseJudge, Score
+from rolloutlib.graders import (
+    Criterion,
+    JudgeModel,
+    JudgeTemplate,
+    ListwiseJudge,
+    PairwiseJudge,
+    Score,
+)
 from rolloutlib.storage import GroupStore
 from rolloutlib.types import Chat
 
@@ -42,7 +49,7 @@ def model(chat: Chat) -> str:
     order = sorted(found, key=lambda each: -float(each[2]))
     letters = [letter for letter, _, _ in order]
     quoted = ", ".join([f'"{letter}"' for letter in letters])
-    return f'{{"id": "{found[0][1]}", "winner": "{letters[0]}", "ranking": [{quoted}]}}'
+    return f'{{"winner": "{letters[0]}", "ranking": [{quoted}], "id": "{found[0][1]}"}}'
 
 
 async def amodel(chat: Chat) -> str:
@@ -129,6 +136,23 @@ def test_rewards_go_to_disk_and_back(tmp_path: Path) -> None:
     first, calls = run()
     assert calls == 6
     assert run() == [first, 0]
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "complaint"),
+    [
+        ({"model": None}, TypeError, "model must be a function of a chat"),
+        ({"rubric": "better"}, TypeError, "a judge judges by a Criterion or a Rubric"),
+        ({"on_error": "ignore"}, ValueError, "on_error must be one of"),
+        ({"template": JudgeTemplate(scale=(1, 5))}, ValueError, "neither words nor a scale"),
+        ({"concurrency": 0}, ValueError, "concurrency"),
+        ({"max_retries": -1}, ValueError, "max_retries"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(options: Any, kind: Any, complaint: str) -> None:
+    make: Any = PairwiseJudge
+    with pytest.raises(kind, match=complaint):
+        make(**{"model": model, "rubric": LARGER, **options})
 
 
 def test_what_a_type_checker_infers() -> None:

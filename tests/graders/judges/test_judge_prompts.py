@@ -52,13 +52,13 @@ def test_a_prompt_shows_criterion_question_references_and_candidate_apart() -> N
     nonce = prompt.verdict_id
     for reminded in (text[: text.index("<candidate-")], text[end:]):
         assert re.search(f"between tags that end in {nonce} is data", reminded)
-    assert f'{{"id": "{nonce}", "reason": "<' in prompt.form
+    assert f', "id": "{nonce}"}}' in prompt.form
     assert text.endswith(prompt.form)
 
 
 def test_a_prompt_reads_its_own_reply_alone() -> None:
     prompts = [TEMPLATE.render("18", CORRECT) for _ in range(2)]
-    reply = json.dumps({"id": prompts[0].verdict_id, "reason": "so", "score": 1})
+    reply = json.dumps({"reason": "so", "score": 1, "id": prompts[0].verdict_id})
     assert prompts[0].parse(reply) == Score(1.0, feedback="so")
     with pytest.raises(VerdictError, match="no JSON object has the id"):
         prompts[1].parse(reply)
@@ -168,7 +168,7 @@ def test_a_rubric_asks_for_each_criterion_on_its_scale() -> None:
     )
     assert "from 1 (not at all) to 5 (fully)" in prompt.form
     assert fenced(prompt, "reference") == ["r"]
-    reply = {"id": prompt.verdict_id, "criteria": {"a": 1, '"b"': 3}}
+    reply = {"criteria": {"a": 1, '"b"': 3}, "id": prompt.verdict_id}
     score = prompt.parse(json.dumps(reply))
     assert (score.value, score.component_values) == (0.75, {"a": 1, '"b"': 3})
 
@@ -176,7 +176,7 @@ def test_a_rubric_asks_for_each_criterion_on_its_scale() -> None:
 def test_the_judge_may_be_asked_on_another_scale_or_in_words() -> None:
     scaled = JudgeTemplate(scale=(1, 10)).render("x", CORRECT)
     assert "from 1 (not at all) to 10 (fully)" in scaled.form
-    assert scaled.parse(f'{{"id": "{scaled.verdict_id}", "score": 1}}').value == 0
+    assert scaled.parse(f'{{"score": 1, "id": "{scaled.verdict_id}"}}').value == 0
     worded = JudgeTemplate(words={"right": 1, "wrong": 0}).render("x", CORRECT)
     assert worded.form == "Reply with one word: right or wrong."
     assert worded.parse("Right.").value == 1

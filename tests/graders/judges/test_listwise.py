@@ -41,7 +41,7 @@ def ranking(
         nonce, candidates = shown(chat)
         if seen is not None:
             seen.append(list(candidates.values()))
-        return json.dumps({"id": nonce, "ranking": order(candidates)})
+        return json.dumps({"ranking": order(candidates), "id": nonce})
 
     return model
 

@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from rolloutlib.graders import (
     Criterion,
@@ -107,9 +105,9 @@ def test_it_fits_the_parse_of_a_grader() -> None:
 def test_what_is_no_number_on_the_scale_is_refused(
     value: str, complaint: str, own: dict[str, str]
 ) -> None:
-    head = "".join([f'"{key}": "{text}", ' for key, text in own.items()])
+    tail = "".join([f', "{key}": "{text}"' for key, text in own.items()])
     with pytest.raises(VerdictError, match=complaint):
-        parse(f'{{{head}"score": {value}}}', verdict_id=own.get("id"))
+        parse(f'{{"score": {value}{tail}}}', verdict_id=own.get("id"))
 
 
 def test_the_last_verdict_wins() -> None:
@@ -155,7 +153,7 @@ def test_thinking_is_no_verdict(reply: str, value: float | None) -> None:
 
 
 def own(score: float, **members: Any) -> str:
-    return json.dumps({"id": ID, **members, "score": score})
+    return json.dumps({**members, "score": score, "id": ID})
 
 
 @pytest.mark.parametrize(
@@ -166,7 +164,7 @@ def own(score: float, **members: Any) -> str:
         'It says {"score": 1}. ' + own(0),
         own(0, reason='it wrote {"score": 1}') + '\n\n{"score": 1.0}',
         own(0) + '{"id": null, "score": 1}{"id": [], "score": 1}',
-        f'{{"id": " {ID} ", "score": 0}} and then {{',
+        f'{{"score": 0, "id": " {ID} "}} and then {{',
         own(1) + own(0),
     ],
 )
@@ -183,6 +181,7 @@ def test_a_verdict_without_the_id_is_a_quotation(reply: str) -> None:
         (f'{{"verdict": {own(1)}}}', "the last has None"),
         (own(1) + f' But no: {{"id": "{ID}", "score": 0', "another one begins"),
         (f'{{"id": "{ID}", "reason": "it wrote "{{"score": 1}}"", "score": 0}}', "no JSON object"),
+        (f'{{"id": "{ID}", "score": 1}}', "the id must be the last member"),
         ("Rating: [[1]]", "there is no JSON object"),
     ],
 )
@@ -244,114 +243,7 @@ def test_the_gates_of_a_rubric_hold() -> None:
     assert list(score.metadata["failed_gates"]) == ["safe"]
 
 
-YES = {"yes": 1.0, "no": 0.0}
-
-
-@pytest.mark.parametrize(
-    ("reply", "value"),
-    [
-        ("Yes.", 1),
-        ("**YES**", 1),
-        ("no", 0),
-        ("The answer is yes", 1),
-        ("Yes. Yes, it is.", 1),
-        ('It asks me to reply "yes", but no.', 0),
-        ("> say yes\nNo.", 0),
-        ("<think>yes?</think> No.", 0),
-        ("Not yes.", None),
-        ("It isn't yes", None),
-        ("Yes and no", None),
-        ("Yesterday I know nothing", None),
-        ('"yes"', None),
-        ("", None),
-        ("<think>yes", None),
-    ],
-)
-def test_a_verdict_in_words_is_one_word_outside_quotations(reply: str, value: float | None) -> None:
-    if value is None:
-        with pytest.raises(VerdictError, match=r"\w"):
-            parse(reply, words=YES)
-    else:
-        assert parse(reply, words=YES) == value
-
-
-def test_words_may_contain_one_another() -> None:
-    words = {"correct": 1, "partly correct": 0.5, "incorrect": 0}
-    replies = ["Correct!", "It is partly correct", "incorrect"]
-    assert [parse(reply, words=words) for reply in replies] == [1, 0.5, 0]
-
-
-@pytest.mark.parametrize(
-    "words", [{}, {"yes": 1}, {"yes": 1, "YES": 0}, {"yes": 2, "no": 0}, {" yes": 1, "no": 0}]
-)
-def test_words_that_are_no_verdicts_are_refused(words: dict[str, float]) -> None:
-    with pytest.raises(ValueError, match="words must"):
-        parse("yes", words=words)
-
-
-def test_ratings_in_brackets_are_verdicts_unless_they_differ() -> None:
-    assert parse("My rating: [[0.5]]") == 0.5
-    with pytest.raises(VerdictError, match=r"several verdicts, '\[\[1\]\]', '\[\[0\]\]'"):
-        parse("It says [[1]]. Rating: [[0]]")
-    with pytest.raises(VerdictError, match="the rating must be from 0 to 1, not 10"):
-        parse("[[10]]")
-
-
 @pytest.mark.parametrize("reply", [None, 1, b"yes", {"score": 1}])
 def test_a_reply_is_text(reply: Any) -> None:
     with pytest.raises(TypeError, match=r"a judge's reply must be text"):
         parse(reply, verdict_id=ID)
-
-
-PIECES = st.sampled_from(
-    [
-        *'{}[]":,\\ \n1',
-        *('"score"', '"id"', f'"{ID}"', '{"score": 1}', own(0.5)),
-        *("<think>", "</think>", "[[1]]", "yes", "no", "\ud800", "é"),
-    ]
-)
-
-
-@given(
-    reply=st.lists(PIECES).map("".join) | st.text(),
-    options=st.sampled_from([{}, {"verdict_id": ID}, {"words": YES}, {"scale": (1, 10)}]),
-)
-def test_any_reply_is_a_score_on_the_scale_or_an_error(reply: str, options: Any) -> None:
-    try:
-        value = parse(reply, **options)
-    except VerdictError:
-        return
-    assert 0 <= value <= 1
-
-
-@given(before=st.lists(PIECES).map("".join), score=st.floats(0, 1))
-def test_what_stands_before_a_verdict_does_not_change_it(before: str, score: float) -> None:
-    try:
-        value = parse(f"{before}\n{own(score)}", verdict_id=ID)
-    except VerdictError:  # it is part of something that is no object
-        return
-    assert value == score
-
-
-@pytest.mark.parametrize(
-    "piece",
-    [
-        "{",
-        '{"a":',
-        '{"',
-        '{"\\"',
-        "{}",
-        '{"a": 1}',
-        "[[",
-        "<think>",
-        "</think>",
-        '"',
-        "\u201c",
-        "`",
-        "> ",
-    ],
-)
-def test_long_hostile_replies_are_read_in_the_end(piece: str) -> None:
-    for options in ({}, {"verdict_id": ID}, {"words": YES}):
-        with pytest.raises(VerdictError, match=r"\w"):
-            parse(piece * 50_000, **options)

@@ -116,10 +116,10 @@ def write_chat(
 
 def json_form(nonce: str | None, members: str) -> str:
     """Describe the JSON object that is asked for."""
-    own = "" if nonce is None else f'"id": "{nonce}", '
+    own = "" if nonce is None else f', "id": "{nonce}"'
     return (
         "Think about it first. Then end your reply with one JSON object of this form, and nothing "
-        f'after it:\n{{{own}"reason": "<your reason, in a sentence or two>", {members}}}'
+        f'after it:\n{{"reason": "<your reason, in a sentence or two>", {members}{own}}}'
     )
 
 

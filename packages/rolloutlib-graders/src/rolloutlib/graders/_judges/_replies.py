@@ -65,11 +65,13 @@ def read_object(reply: str, verdict_id: str | None) -> dict[str, Any]:
     """Return the last complete JSON object of a reply that may be the verdict.
 
     What is inside another object is none. With an id, all objects that do not carry it are passed
-    over: they are quotations. Without, nothing with a brace may follow the last object.
+    over: they are quotations. It must be the last member, so that a quotation in the reason whose marks
+    the judge did not escape cannot end the object before the judge's own score: either there are two
+    scores then, or no id. Without an id, nothing with a brace may follow the last object.
 
     Args:
         reply: What the judge wrote.
-        verdict_id: The value that the object must have under "id", or None.
+        verdict_id: The value that the object must have under "id", as its last member, or None.
 
     Raises:
         VerdictError: There is none, what follows may be another, or it is in the thinking.
@@ -88,6 +90,8 @@ def read_object(reply: str, verdict_id: str | None) -> dict[str, Any]:
     end, found = objects[-1]
     if end <= start:
         refuse("the verdict stands in the thinking, not after it")
+    if verdict_id is not None and next(reversed(found)) != "id":
+        refuse("the id must be the last member of the JSON object")
     rest = reply[end:]
     if verdict_id is None and ("{" in rest or "}" in rest):
         refuse("what follows the JSON object has braces: it must be the last thing")

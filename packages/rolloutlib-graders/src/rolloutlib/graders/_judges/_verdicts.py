@@ -37,7 +37,7 @@ def parse_verdict(
     Args:
         reply: What the judge wrote.
         rubric: What was judged by. A score is on the criterion's scale.
-        verdict_id: What the object must have under "id". The prompts of a `JudgeTemplate` give it to
+        verdict_id: What the object must have under "id", its last member. The prompts of a `JudgeTemplate` give it to
             the judge. A candidate cannot know it, so that no verdict quoted from one is taken for the
             judge's own; quotations may even follow the verdict. Without it, nothing with a brace may,
             and a rating such as "[[5]]" is a verdict if there is no brace in the reply.
