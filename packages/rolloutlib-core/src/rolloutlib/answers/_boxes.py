@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from rolloutlib.answers import _phrases as phrases
@@ -12,7 +13,7 @@ from rolloutlib.answers._numbers import read_phrase, read_whole
 from rolloutlib.answers._readings import DENIED, EMPTY_BOX, EXPRESSION, SEVERAL, Reading
 from rolloutlib.answers._tex import plain_text
 
-__all__ = ["Box", "find_boxes", "read_box"]
+__all__ = ["Box", "box_of", "find_boxes", "has_rival_box", "read_box"]
 
 _LONGEST = 10_000  # content of a box; what does not end by then does not end
 _MOST_BOXES = 32  # that are looked at
@@ -91,7 +92,13 @@ def read_box(text: str, lower: str, openings: list[tuple[int, re.Match[str]]]) -
     reading = _read_content(text[box.inner : box.end], tag=box.tag)
     if reading.status == "found" and not box.tag:
         reading = _refusal(text, box, box.end) or reading
-    if reading.status == "found" and not box.tag and _has_rival(text, lower, openings, reading):
+    if (
+        reading.status == "found"
+        and not box.tag
+        and has_rival_box(
+            text, lower, openings, lambda content: read_whole(content).value != reading.value
+        )
+    ):
         reading = SEVERAL
     return Extraction.of(reading, "box", box.inner, box.end)
 
@@ -117,8 +124,11 @@ def _refusal(text: str, box: Box, end: int) -> Reading | None:
     return None
 
 
-def _has_rival(
-    text: str, lower: str, openings: list[tuple[int, re.Match[str]]], reading: Reading
+def has_rival_box(
+    text: str,
+    lower: str,
+    openings: list[tuple[int, re.Match[str]]],
+    differs: Callable[[str], bool],
 ) -> bool:
     r"""Tell whether another value stands beside the last box, as in `\boxed{1} or \boxed{2}`."""
     spellings: set[str] = set()
@@ -132,7 +142,7 @@ def _has_rival(
         content = text[box.inner : box.end]
         if content not in spellings:
             spellings.add(content)
-            if len(spellings) > _MOST_SPELLINGS or read_whole(content).value != reading.value:
+            if len(spellings) > _MOST_SPELLINGS or differs(content):
                 return True
         following = start
     return False

@@ -6,20 +6,16 @@ line, else (where the benchmark allows it) the last number of the last sentence.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from rolloutlib.answers._boxes import box_of, find_boxes, read_box
+from rolloutlib.answers._boxes import find_boxes, read_box
 from rolloutlib.answers._characters import lower_case, without_invisible
-from rolloutlib.answers._endings import final_line, read_ending
-from rolloutlib.answers._extraction import Extraction, Rule
-from rolloutlib.answers._markers import find_markers, marked_span, read_marker
+from rolloutlib.answers._endings import read_ending
+from rolloutlib.answers._extraction import UNFINISHED, Extraction, placed
+from rolloutlib.answers._markers import find_markers, read_marker
 from rolloutlib.answers._readings import DENIED
 from rolloutlib.answers._retractions import is_taken_back
 from rolloutlib.answers._visible import visible_text
 
-__all__ = ["extract", "extract_text"]
-
-_UNFINISHED = Extraction("truncated", reason="the thinking does not end")
+__all__ = ["extract"]
 
 
 def extract(text: str, *, last_number: bool = False) -> Extraction:
@@ -39,53 +35,10 @@ def extract(text: str, *, last_number: bool = False) -> Extraction:
     """
     seen = visible_text(text)
     if seen is None:
-        return _UNFINISHED
+        return UNFINISHED
     visible, cuts = without_invisible(seen)
     found = _find(visible, lower_case(visible), last_number=last_number)
-    return _placed(found, text, cuts)
-
-
-def extract_text(text: str) -> Extraction:
-    """Find the final answer as text, for answers that are no numbers: choices, words, formulas.
-
-    It is the content of the last box, else what follows the last marker on its line, else the final
-    line.
-
-    Args:
-        text: What the model wrote, thinking included.
-
-    Returns:
-        An extraction without a value, whose `text` is the answer without the space around it.
-
-    Raises:
-        TypeError: It is not text.
-    """
-    visible = visible_text(text)
-    if visible is None:
-        return _UNFINISHED
-    lower = lower_case(visible)
-    openings = find_boxes(visible, lower)
-    rule: Rule
-    if openings:
-        rule, box = "box", box_of(visible, lower, openings[-1][1])
-        if box.end is None:
-            where = (box.inner, len(visible))
-            return Extraction("truncated", None, rule, where, reason="the last box does not end")
-        start, end = box.inner, box.end
-    elif markers := find_markers(lower, 0):
-        rule = "marker"
-        start, _ = marked_span(visible, lower, markers[-1])
-        end = visible.find("\n", start)
-        end = len(visible) if end < 0 else end
-    else:
-        rule = "line"
-        start, end = final_line(visible, lower)
-    content = visible[start:end]
-    start += len(content) - len(content.lstrip())
-    end = start + len(content.strip())
-    if start >= end:
-        return Extraction("none", None, rule, (start, start), reason="the answer is empty")
-    return _placed(Extraction("found", None, rule, (start, end)), text, [])
+    return placed(found, text, cuts)
 
 
 def _find(text: str, lower: str, *, last_number: bool) -> Extraction:
@@ -113,16 +66,3 @@ def _find(text: str, lower: str, *, last_number: bool) -> Extraction:
         reason = "the answer is taken back"
         return Extraction("ambiguous", None, found.rule, found.span, reason=reason)
     return found
-
-
-def _placed(found: Extraction, text: str, cuts: list[tuple[int, int]]) -> Extraction:
-    """Tell where in the whole text an answer stands, and what stands there."""
-    if found.span is None:
-        return found
-    start, end = found.span
-    for begin, stop in cuts:
-        if begin <= start:
-            start += stop - begin
-        if begin < end:
-            end += stop - begin
-    return replace(found, span=(start, end), text=text[start:end])

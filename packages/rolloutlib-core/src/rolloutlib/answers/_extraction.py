@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
 from rolloutlib.answers._numbers import write_number
 from rolloutlib.answers._readings import Reading
 
-__all__ = ["Extraction", "Rule", "Status"]
+__all__ = ["UNFINISHED", "Extraction", "Rule", "Status", "placed"]
 
 Status: TypeAlias = Literal["found", "none", "ambiguous", "truncated"]
 """Whether an answer was found, or why it was not."""
@@ -64,3 +64,26 @@ class Extraction:
             "span": self.span,
             "reason": self.reason,
         }
+
+
+UNFINISHED = Extraction("truncated", reason="the thinking does not end")
+
+
+def placed(found: Extraction, text: str, cuts: list[tuple[int, int]]) -> Extraction:
+    """Tell where in the whole text an answer stands, and what stands there.
+
+    Args:
+        found: What was found in the text without some stretches.
+        text: The whole text.
+        cuts: Where these stretches start and end in it, in order.
+    """
+    if found.span is None:
+        return found
+    start, end = found.span
+    for begin, stop in cuts:
+        if begin <= start:
+            start += stop - begin
+        if begin < end:
+            end += stop - begin
+    end = max(start, end)
+    return replace(found, span=(start, end), text=text[start:end])

@@ -10,7 +10,15 @@ from rolloutlib.answers._extraction import Extraction
 from rolloutlib.answers._numbers import read_phrase, read_whole
 from rolloutlib.answers._readings import DENIED, EXPRESSION, QUESTION, SEVERAL
 
-__all__ = ["SENTENCE_END", "Marker", "find_markers", "marked_span", "read_marker"]
+__all__ = [
+    "SENTENCE_END",
+    "Marker",
+    "find_markers",
+    "is_heading",
+    "is_refused",
+    "marked_span",
+    "read_marker",
+]
 
 _MOST_COMPARED = 8  # markers of a kind, the last ones
 
@@ -155,13 +163,24 @@ def _read(text: str, lower: str, marker: Marker) -> Extraction | None:
         return None
     if _tells_on(lower, marker, start, end):
         return None
-    if _BEFORE.search(lower, max(0, marker.start - 60), marker.start):
+    if is_refused(lower, marker):
         reading = DENIED
     elif lower[end : end + 1] == "!" and _FACTORIAL.match(text, end):
         reading = EXPRESSION
     elif lower[end : end + 1] == "?":
         reading = QUESTION
     return Extraction.of(reading, "marker", start, end)
+
+
+def is_refused(lower: str, marker: Marker) -> bool:
+    """Tell whether a marker is denied or only supposed, as in "I doubt that the answer is 5"."""
+    return _BEFORE.search(lower, max(0, marker.start - 60), marker.start) is not None
+
+
+def is_heading(text: str, marker: Marker) -> bool:
+    """Tell whether `####` begins the heading of what follows, and no answer."""
+    end = text.find("\n", marker.end)
+    return marker.kind == "hashes" and end >= 0 and not text[end:].isspace()
 
 
 def _tells_on(lower: str, marker: Marker, start: int, end: int) -> bool:

@@ -96,7 +96,10 @@ def read_whole(text: str) -> Reading:
             and not _NAME.fullmatch(part.lower())
         ):
             return SEVERAL if "," in part else EXPRESSION
-    right = right.strip(" \n\t.*'\"")
+    endless = right.rstrip().endswith("..") and "." in right.rstrip(". ")
+    right = right.strip(" \n\t*'\"").rstrip(". *")
+    if endless:
+        return UNREADABLE
     while right.startswith("(") and right.endswith(")"):
         right = right[1:-1].strip()
         if "," in right:
@@ -220,7 +223,8 @@ def _context(match: re.Match[str], before: str, after: str) -> Reading | None:
         return EXPRESSION
     if phrases.ORED.match(after):
         return SEVERAL
-    return UNREADABLE if _has_numeral(after[:1]) else None
+    endless = after.startswith("..") and "." in match[0]
+    return UNREADABLE if endless or _has_numeral(after[:1]) else None
 
 
 def _is_scaled(match: re.Match[str], after: str) -> bool:

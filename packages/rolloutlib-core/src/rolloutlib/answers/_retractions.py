@@ -8,7 +8,7 @@ from fractions import Fraction
 from rolloutlib.answers._quantities import find_quantities, value_of
 from rolloutlib.answers._tex import plain_text
 
-__all__ = ["is_taken_back"]
+__all__ = ["is_denied", "is_taken_back"]
 
 _WINDOW = 1500  # how far behind an answer it may be taken back
 
@@ -31,8 +31,22 @@ _PERHAPS = re.compile(
 _ONLY = re.compile(r"[\s*$.!?\\)\]}(]*")
 
 
+def is_denied(lower: str, start: int) -> bool:
+    """Tell whether the text from an answer on says plainly that it is wrong.
+
+    Args:
+        lower: The text, in lower case.
+        start: Where the answer, or the sentence that gives it, starts.
+    """
+    end = start + _WINDOW
+    return (
+        _HINT.search(lower, start, end) is not None
+        and _PLAINLY.search(lower, start, end) is not None
+    )
+
+
 def is_taken_back(lower: str, start: int, after: int, value: Fraction | None) -> bool:
-    """Tell whether the text behind an answer says that it is wrong or gives another.
+    """Tell whether the text behind an answer says that it is wrong or gives another number.
 
     Args:
         lower: The text, in lower case.
@@ -40,8 +54,7 @@ def is_taken_back(lower: str, start: int, after: int, value: Fraction | None) ->
         after: Where it ends.
         value: The answer.
     """
-    hinted = _HINT.search(lower, start, start + _WINDOW) is not None
-    if hinted and _PLAINLY.search(lower, start, start + _WINDOW):
+    if is_denied(lower, start):
         return True
     if len(lower) < after + 40 and _ONLY.fullmatch(lower, after):
         return False

@@ -51,7 +51,7 @@ _TURN = re.compile(
 _EXPLICIT = re.compile(
     r"####|\\(?:boxed|fbox|framebox)|answer|\na:|\Aa:|答|antwort|respuesta|r[eé]ponse|ответ|jibu|정답"
 )
-_DIGIT = re.compile("[0-9]")
+_WORD = re.compile(r"\w")
 
 
 def visible_text(text: str) -> str | None:
@@ -112,14 +112,14 @@ def _without_thinking(text: str, lower: str) -> str | None:
 
 def _first_invented_turn(lower: str) -> int:
     """Return where the first turn begins that follows what may be the answer."""
-    digit = _DIGIT.search(lower)
-    if digit is None:
+    word = _WORD.search(lower)
+    if word is None:
         return len(lower)
     end = len(lower)
     if ("<" in lower or "[" in lower) and any(token in lower for token in _TOKENS):
-        token = _TOKEN.search(lower, digit.start())
+        token = _TOKEN.search(lower, word.start())
         end = end if token is None else token.start()
-    turn = _TURN.search(lower, digit.end(), end)
+    turn = _TURN.search(lower, word.end(), end)
     if turn is None:
         return end
     explicit = _EXPLICIT.search(lower, 0, end)

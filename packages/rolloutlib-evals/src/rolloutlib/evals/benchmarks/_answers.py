@@ -53,8 +53,9 @@ def grade_gsm8k(response: str, expected: str) -> Score:
         expected: The number, or a worked answer that ends in `#### number`.
 
     Returns:
-        A score with the component "correct"; its metadata hold "expected", "extracted" and the
-        "status" of the extraction: "found", "none", "ambiguous" or "truncated".
+        A score with the component "correct"; its metadata hold "expected", "extracted", and of the
+        extraction its "status" ("found", "none", "ambiguous" or "truncated"), "rule", "span" and
+        "reason".
 
     Raises:
         ValueError: The expected answer holds no number.
@@ -113,7 +114,8 @@ def _gsm8k(response: str) -> Extraction:
 def _aime(response: str) -> Extraction:
     found = extract(response)
     if found.value is not None and (found.value.denominator != 1 or not found.plain):
-        return replace(found, status="none", value=None)
+        reason = "the answer is no plain integer"
+        return replace(found, status="none", value=None, reason=reason)
     return found
 
 
