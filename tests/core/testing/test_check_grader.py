@@ -226,7 +226,7 @@ BROKEN: list[tuple[Callable[[], Any], set[str]]] = [
     (lambda: draws, {"pure"}),
     (lambda: draws_from_numpy, {"pure"}),
     (OnceOnly, {"idempotent", "deterministic", "order", "threads"}),
-    (lambda: by_chance, {"deterministic", "order", "threads"}),
+    (lambda: by_chance, {"deterministic", "order"}),
     (Relative, {"order"}),
     (Shared, {"threads"}),
     (SharedByTasks, {"async"}),

@@ -60,7 +60,7 @@ class ChoiceMatch(Match[Golds]):
 
     def _grade(self, text: str, golds: Golds) -> Score:
         found = extract_text(text)
-        if found.text is None:
+        if found.status != "found" or found.text is None:
             return match_score(found)
         status, letter = golds.options.choose(found.text)
         if found.rule == "line" and found.span is not None and is_listed(text, *found.span):

@@ -135,7 +135,7 @@ class _Program:
 
     def __init__(self, tests: tuple[str, ...], found: Extraction, rule: str) -> None:
         self.tests = tests
-        self.code = found.text
+        self.code = found.text if found.status == "found" else None
         self._found = found
         self._rule = rule
 

@@ -83,7 +83,7 @@ class MathMatch(Match[tuple[str, ...]]):
 
     def _grade(self, text: str, golds: tuple[str, ...]) -> Score:
         found = extract_text(text)
-        if found.text is None:
+        if found.status != "found" or found.text is None:
             return match_score(found)
         target, status = _formula(found.text)
         if target is None:

@@ -14,6 +14,7 @@ def _import() -> tuple[Any, Any]:
 
 
 _verifier, _sympy = _import()
+_HUNDREDTH = _sympy.Rational(1, 100)
 _UNEVALUATED = ("Integral", "Derivative", "Sum", "Product", "Limit")
 
 
@@ -78,10 +79,9 @@ def _is_number(value: Any) -> bool:
 
 def _is_scale(value: Any) -> bool:
     """Tell whether it is a sign, a denominator, a percent sign or a power of ten."""
-    if isinstance(value, _sympy.UnevaluatedExpr):  # a percent sign
-        return True
     if not isinstance(value, _sympy.Pow):
-        return value == -1
+        # A percent sign is a hundredth, which math-verify 0.9 keeps from being multiplied.
+        return value in (-1, _HUNDREDTH, _sympy.UnevaluatedExpr(_HUNDREDTH))
     base, exponent = value.args
     return base.is_Number and exponent.is_Integer and (exponent == -1 or base == 10)
 

@@ -37,7 +37,7 @@ def read_part(text: str, on: Part) -> tuple[Extraction, str]:
     """Return where a part of a text stands, and the part, trimmed if it is the answer; else ""."""
     if on == "answer":
         found = extract_text(text)
-        if found.text is None or found.span is None:
+        if found.status != "found" or found.text is None or found.span is None:
             return found, ""
         return found, trim(found.text, text[: found.span[0]][-1:])
     if on == "all":

@@ -61,7 +61,7 @@ class SchemaMatch(Match[tuple[str, ...]]):
 
     def _grade(self, text: str, golds: tuple[str, ...]) -> Score:
         found, rule = extract_block(text, ("json", ""), bare=True)
-        if found.text is None:
+        if found.status != "found" or found.text is None:
             return match_score(found, rule=rule)
         problem = _problem(found.text)
         if problem is not None:
