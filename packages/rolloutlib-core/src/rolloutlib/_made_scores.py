@@ -29,5 +29,8 @@ def composed_score(
         metadata: That of another score, which both share then: nothing in it may be changeable.
     """
     score = _new(Score)
-    score.__dict__.update(value=value, components=_freeze(components), metadata=metadata)
+    fields = score.__dict__
+    fields["value"] = value
+    fields["components"] = _freeze(components)
+    fields["metadata"] = metadata
     return score

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from operator import mul
 from typing import TypeAlias
 
 from rolloutlib.graders._rubric import Columns, Rubric, columns_of
@@ -34,7 +33,7 @@ def weighted_mean(rubric: Rubric, components: Mapping[str, Score]) -> float:
     if not columns.total:
         msg = "a weighted mean needs a criterion whose weight is above 0, and all weights are 0"
         raise ValueError(msg)
-    return _sum(columns.weights, columns.places(components)) / columns.total
+    return columns.mean(components)
 
 
 def weighted_sum(rubric: Rubric, components: Mapping[str, Score]) -> float:
@@ -51,7 +50,7 @@ def weighted_sum(rubric: Rubric, components: Mapping[str, Score]) -> float:
         KeyError: A criterion has no score.
     """
     columns = columns_of(rubric)
-    return _sum(columns.weights, columns.places(components))
+    return columns.sum(columns.places(components))
 
 
 def all_pass(rubric: Rubric, components: Mapping[str, Score]) -> float:
@@ -129,6 +128,13 @@ def check_aggregation(aggregate: Aggregator, rubric: Rubric) -> None:
         aggregate(rubric, dict.fromkeys((each.id for each in rubric.criteria), Score(0.0)))
 
 
+def bind(aggregate: Aggregator, rubric: Rubric) -> Callable[[Mapping[str, Score]], float]:
+    """Return an aggregation for one rubric, which was checked; faster than asking for it each time."""
+    if aggregate is weighted_mean:
+        return columns_of(rubric).mean
+    return partial(aggregate, rubric)
+
+
 def check_exclusion(aggregate: Aggregator) -> None:
     """Refuse an aggregation for which leaving a criterion out would be grading it.
 
@@ -171,11 +177,6 @@ def _of_kind(rubric: Rubric, kind: str) -> Columns:
     return Columns([criterion for criterion in rubric.criteria if criterion.kind == kind])
 
 
-def _sum(weights: Sequence[float], places: Sequence[float]) -> float:
-    # fsum is exact: the order of the criteria does not show in the last digits.
-    return math.fsum(map(mul, weights, places))
-
-
 def _mean(columns: Columns, places: Sequence[float]) -> float:
     """Divide the weighted sum by the weights'; without weight the mean is 0."""
-    return _sum(columns.weights, places) / columns.total if columns.total else 0.0
+    return columns.sum(places) / columns.total if columns.total else 0.0

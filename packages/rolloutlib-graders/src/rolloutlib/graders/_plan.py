@@ -10,7 +10,7 @@ from typing import Any, Generic, NoReturn, TypeAlias, TypeVar
 from rolloutlib._exceptions import add_note
 from rolloutlib._made_scores import composed_score
 from rolloutlib._values import to_float
-from rolloutlib.graders._aggregators import Aggregator, is_enough
+from rolloutlib.graders._aggregators import Aggregator, bind, is_enough
 from rolloutlib.graders._criteria import Criterion
 from rolloutlib.graders._rubric import Rubric, columns_of, rubric_label
 from rolloutlib.rollouts import RolloutError
@@ -59,6 +59,7 @@ class Plan(Generic[InputT]):
         self.rubric = rubric
         self.parts = tuple(parts)
         self._aggregate = aggregate
+        self._combine = bind(aggregate, rubric)
         self._metadata = Score(0.0, metadata=metadata).metadata
         self._gated = [(each.id, each.gate) for each in rubric.criteria if each.gate is not None]
         # Lists and dictionaries in metadata can be changed, so that no two scores may share them.
@@ -72,9 +73,10 @@ class Plan(Generic[InputT]):
             ValueError: It is NaN or infinite.
             BaseException: What the aggregation raises.
         """
+        value = self._total(self._combine, scores)
         if self._simple:
-            return composed_score(self._total(self.rubric, scores), scores, self._metadata)
-        return self._capped(self._total(self.rubric, scores), scores, {})
+            return composed_score(value, scores, self._metadata)
+        return self._capped(value, scores, {})
 
     def combine_rest(self, scores: dict[str, Score], failed: Mapping[str, Exception]) -> Score:
         """Return the composite score of the criteria that could be graded.
@@ -93,7 +95,7 @@ class Plan(Generic[InputT]):
         rubric = self.rubric.model_copy(update={"criteria": rest})
         if not is_enough(self._aggregate, self.rubric, rubric):
             self._give_up(names, failed, "not enough criteria of every kind")
-        value = self._total(rubric, scores)
+        value = self._total(bind(self._aggregate, rubric), scores)
         errors = {name: RolloutError.from_exception(failed[name]) for name in names}
         described = {
             name: {"error_type": error.error_type, "error_message": error.error_message}
@@ -106,9 +108,11 @@ class Plan(Generic[InputT]):
         """Tell on an error which criterion it is about."""
         add_note(error, f"while grading criterion {name!r} of {rubric_label(self.rubric)}")
 
-    def _total(self, rubric: Rubric, scores: dict[str, Score]) -> float:
+    def _total(
+        self, combine: Callable[[Mapping[str, Score]], float], scores: dict[str, Score]
+    ) -> float:
         try:
-            value = self._aggregate(rubric, scores)
+            value = combine(scores)
             if type(value) is float and isfinite(value):
                 return value
             return to_float(value, "the aggregate")

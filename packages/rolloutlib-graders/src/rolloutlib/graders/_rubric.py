@@ -6,8 +6,9 @@ import hashlib
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from operator import mul
 from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
@@ -121,13 +122,14 @@ class Columns:
         total: The sum of these.
     """
 
-    __slots__ = ("_scales", "ids", "total", "weights")
+    __slots__ = ("_scales", "_weighted", "ids", "total", "weights")
 
     def __init__(self, criteria: Iterable[Criterion]) -> None:
         criteria = tuple(criteria)
         self.ids = tuple([criterion.id for criterion in criteria])
         self.weights = tuple([criterion.weight for criterion in criteria])
         self.total = math.fsum(self.weights)
+        self._weighted = any(weight != 1.0 for weight in self.weights)
         scales = [criterion.scale or UNIT for criterion in criteria]
         self._scales: list[Scale] | None = scales if set(scales) - {UNIT} else None
 
@@ -144,6 +146,17 @@ class Columns:
             (value - low) / (high - low)
             for value, (low, high) in zip(values, self._scales, strict=True)
         ]
+
+    def sum(self, places: Sequence[float]) -> float:
+        """Return the sum of places times weights.
+
+        It is exact, so that the order of the criteria does not show in the last digits.
+        """
+        return math.fsum(map(mul, self.weights, places) if self._weighted else places)
+
+    def mean(self, components: Mapping[str, Score]) -> float:
+        """Return the weighted mean of the places of scores; there has to be a weight."""
+        return self.sum(self.places(components)) / self.total
 
 
 def columns_of(rubric: Rubric) -> Columns:
