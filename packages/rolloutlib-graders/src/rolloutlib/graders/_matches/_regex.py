@@ -18,7 +18,9 @@ class RegexMatch(Match[tuple[Any, ...]]):
     Matching is bounded in time, in any thread: the `regex` package gives up at the limit, which
     Python's own `re` cannot. Patterns mean what they mean to `re`. A text whose matching takes longer
     scores 0, with the status "timeout"; that is for patterns that backtrack without end, so let the
-    limit be far above what a match needs, and mend a pattern that ever meets it.
+    limit be far above what a match needs, and mend a pattern that ever meets it. `regex` counts the
+    processor time of the whole process: while other threads compute the limit comes sooner, and on a
+    busy machine later, than by the clock on the wall.
 
     Needs the extra `regex`: `pip install "rolloutlib-graders[regex]"`.
 
@@ -27,7 +29,7 @@ class RegexMatch(Match[tuple[Any, ...]]):
             a format that includes the thinking.
         search: Accept a match anywhere; by default the whole part has to match. A pattern that is
             searched for is also found in a text that lists everything.
-        time_limit: How many seconds the matching of one text may take.
+        time_limit: How many seconds of processor time the matching of one text may take.
 
     Raises:
         ImportError: The extra is not installed.
@@ -60,7 +62,7 @@ class RegexMatch(Match[tuple[Any, ...]]):
                 if match(part, timeout=self._time_limit, concurrent=True):
                     return match_score(found, place, rule=rule)
             except TimeoutError:
-                reason = f"matching {pattern.pattern!r} took longer than {self._time_limit} s"
+                reason = f"matching {pattern.pattern!r} took more than {self._time_limit} s"
                 return match_score(found, rule=rule, status="timeout", reason=reason)
         return match_score(found, rule=rule)
 
