@@ -16,7 +16,6 @@ from rolloutlib._calls import (
     read_concurrency,
     run_workers,
 )
-from rolloutlib._made_scores import plain_score
 from rolloutlib.graders._aggregators import (
     Aggregator,
     check_aggregation,
@@ -24,6 +23,7 @@ from rolloutlib.graders._aggregators import (
     weighted_mean,
 )
 from rolloutlib.graders._criteria import Criterion, plain_metadata
+from rolloutlib.graders._made_scores import plain_score
 from rolloutlib.graders._plan import Part, Plan, make_part
 from rolloutlib.graders._reading import read_score
 from rolloutlib.graders._rubric import Rubric, rubric_label, rubric_names

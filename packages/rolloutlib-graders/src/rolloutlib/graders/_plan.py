@@ -8,10 +8,10 @@ from math import isfinite
 from typing import Any, Generic, NoReturn, TypeAlias, TypeVar
 
 from rolloutlib._exceptions import add_note
-from rolloutlib._made_scores import composed_score
 from rolloutlib._values import to_float
 from rolloutlib.graders._aggregators import Aggregator, bind, is_enough
 from rolloutlib.graders._criteria import Criterion
+from rolloutlib.graders._made_scores import composed_score
 from rolloutlib.graders._rubric import Rubric, columns_of, rubric_label
 from rolloutlib.rollouts import RolloutError
 from rolloutlib.scores import Score, ScoreValue
