@@ -63,5 +63,6 @@ def test_a_part_of_the_text_is_compared() -> None:
 
 def test_a_sign_that_closes_nothing_belongs_to_the_answer() -> None:
     assert ExactMatch()("Answer: f'", "f").value == 0.0
+    assert ExactMatch()("Answer: 'f' and 'g'", "f' and 'g").value == 0.0
     assert ExactMatch()("Answer: f'", "f'").value == 1.0
     assert ExactMatch()("The answer is not `Paris`", "Paris").value == 0.0

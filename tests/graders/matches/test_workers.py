@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -74,6 +75,8 @@ def is_alive(pid: int) -> bool:
 
 
 def children() -> set[int]:
+    if shutil.which("ps") is None:
+        pytest.skip("needs the command ps, which lists processes")
     listing = subprocess.Popen(
         ["ps", "-o", "pid=", "--ppid", str(os.getpid())],  # noqa: S607
         stdout=subprocess.PIPE,

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from rolloutlib.answers import extract_text
 from rolloutlib.graders._criteria import Criterion
 from rolloutlib.graders._matches._options import Options, is_listed
+from rolloutlib.graders._matches._parts import answer_text
 from rolloutlib.graders._matches._references import Match, Reference, match_score, read_references
 from rolloutlib.scores import Score
 
@@ -60,9 +61,9 @@ class ChoiceMatch(Match[Golds]):
 
     def _grade(self, text: str, golds: Golds) -> Score:
         found = extract_text(text)
-        if found.status != "found" or found.text is None:
+        if found.status != "found":
             return match_score(found)
-        status, letter = golds.options.choose(found.text)
+        status, letter = golds.options.choose(answer_text(text, found))
         if found.rule == "line" and found.span is not None and is_listed(text, *found.span):
             status, letter = "ambiguous", None  # the question again, which ends with its options
         if letter is None:

@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from rolloutlib.answers import extract_text, read_number
-from rolloutlib.graders._matches._parts import trim
+from rolloutlib.graders._matches._parts import answer_text, trim
 from rolloutlib.graders._matches._references import Match, Reference, match_score, read_references
 from rolloutlib.graders._matches._requirements import check_num_workers, check_time_limit, require
 from rolloutlib.graders._matches._workers import run_job
@@ -83,9 +83,9 @@ class MathMatch(Match[tuple[str, ...]]):
 
     def _grade(self, text: str, golds: tuple[str, ...]) -> Score:
         found = extract_text(text)
-        if found.status != "found" or found.text is None:
+        if found.status != "found":
             return match_score(found)
-        target, status = _formula(found.text)
+        target, status = _formula(answer_text(text, found))
         if target is None:
             return match_score(found, status=status, reason=_REASONS[status])
         place = _same_number(target, golds)

@@ -37,9 +37,7 @@ def read_part(text: str, on: Part) -> tuple[Extraction, str]:
     """Return where a part of a text stands, and the part, trimmed if it is the answer; else ""."""
     if on == "answer":
         found = extract_text(text)
-        if found.status != "found" or found.text is None or found.span is None:
-            return found, ""
-        return found, trim(found.text, text[: found.span[0]][-1:])
+        return found, trim(answer_text(text, found))
     if on == "all":
         return Extraction("found", span=(0, len(text)), text=text), text
     visible = visible_text(text)
@@ -53,38 +51,38 @@ def read_part(text: str, on: Part) -> tuple[Extraction, str]:
     return Extraction("found", span=(start, end), text=part), part
 
 
-def trim(text: str, before: str = "") -> str:
-    """Drop what surrounds an answer: white space, a full stop, quotation marks, TeX and Markdown.
+def answer_text(text: str, found: Extraction) -> str:
+    """Return an answer that was found, with the sign that opens it if it ends in what closes that.
 
-    Args:
-        text: The answer.
-        before: The sign that stands before it, which may have its counterpart at the end.
+    What follows a marker is found without such a sign: `x$$` in "The answer is $$x$$".
     """
+    if found.status != "found" or found.text is None or found.span is None:
+        return ""
+    before, ending = text[: found.span[0]][-4:].rstrip(), found.text.rstrip(" .")
+    for opening, closing in _SIGNS.items():
+        if before.endswith(opening) and ending.endswith(closing) and opening not in ending[:-2]:
+            return opening + found.text
+    return found.text
+
+
+_SIGNS = {"$$": "$$", "$": "$", r"\(": r"\)", r"\[": r"\]", '"': '"', "'": "'"}
+
+
+def trim(text: str) -> str:
+    """Drop what surrounds an answer: white space, a full stop, quotation marks, TeX and Markdown."""
     text = _strip(text)
     for _ in range(_MAX_PAIRS):
         pair = _PAIRED.fullmatch(text)
-        if pair is not None:
-            inner = _strip(next(group for group in pair.group(*_GROUPS) if group is not None))
-        else:
-            inner = _without_closing(text, before)
-        if not inner or inner == text:
+        if pair is None:
+            break
+        inner = _strip(next(group for group in pair.group(*_GROUPS) if group is not None))
+        if not inner:
             break
         text = inner
     return text
 
 
 _GROUPS = ("marked", "braced", "inline", "display", "quoted")
-_CLOSINGS = {"**": "**", "*": "*", "$$": "$$", "$": "$", r"\)": r"\(", r"\]": r"\["}
-
-
-def _without_closing(text: str, before: str) -> str:
-    """Drop a sign that closes what stands before the answer, such as `**` in "**Answer: 42**"."""
-    closings = {**_CLOSINGS, **({before: before} if before in {"`", '"', "'"} else {})}
-    for closing, opening in closings.items():
-        if text.endswith(closing):
-            inner = text[: -len(closing)]
-            return text if opening in inner else _strip(inner)
-    return text
 
 
 def _strip(text: str) -> str:
