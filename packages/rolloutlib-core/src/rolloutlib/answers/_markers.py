@@ -37,7 +37,7 @@ _LINKING = (
 _QUOTES = r"[*_\"'`\s\]]{0,5}"
 _ANSWER = re.compile(
     r"answers?(?![a-z])(?:,?\s(?:then|therefore|here|now|thus)\b,?|\s?\([^()\n]{1,40}\))?"
-    rf"(?:{_QUOTES}{_LINKING}|\s(?:to|for|of|in)\s[^.\n:;=<>]{{1,80}}?\s(?:is|was|equals)\b:?)"
+    rf"(?:{_QUOTES}{_LINKING}|\s(?:to|for|of|in)(?:[ ][^\s.:;=<>]{{1,20}}+){{1,8}}?[ ](?:is|was|equals)\b:?)"
 )
 _FINAL = re.compile(
     rf"final\s(?:solution|result|value|number|amount|total|count)(?:{_QUOTES}{_LINKING}|\]|[*_\s]{{0,4}}\n)"
@@ -58,7 +58,7 @@ _OTHER = re.compile(
     r"(?:\s(?:de|von)\b)?"
 )
 _LEAD = re.compile(
-    r"(?:[\s*_:\"'`>]|\$\$|\\[\[(]|\$(?=\s)|[-=]>|[→⇒➡➜✅✔👉🎉🎯➤•]|\\[,;:! ]|\\quad|\\displaystyle)*"
+    r"(?:[\s*_:\"'`>]+|\$\$|\\[\[(]|\$(?=\s)|[-=]>|[→⇒➡➜✅✔👉🎉🎯➤•]|\\[,;:! ]|\\quad|\\displaystyle)*+"
 )
 _BEFORE = re.compile(
     r"(?:\b(?:if|whether|suppose|supposing|assume|assuming|assumes|unless|imagine|not|never|doubt|deny|false"
