@@ -28,9 +28,11 @@ _OPERATED = re.compile(
     r"|[0-9]|!\s?(?:\$|\\\)|[0-9])"
 )
 _FACTOR = re.compile(r"(?:[0-9)}\]]|[*/^\u00d7√·]|\\[a-z]{1,20}\s?\{?|(?:^|[\s=(])[-\u2014])\s?$")
+_OR_AFTER = re.compile(r"[\s$)\\\]]{0,6}\(?(?:or|and/or)\s[^.\n]{0,30}?[0-9]")
+_OR_BEFORE = re.compile(r"[0-9][^.\n]{0,20}\s(?:or|and/or)(?:\s(?:maybe|perhaps|even))?$")
 _HARMLESS = re.compile(  # before a box, though it may look like a factor
     r"[0-9)}\]]\s$|\*\*\s?$|\\(?:implies|(?:long)?rightarrow|to|therefore|because|iff|approx|equiv|q?quad|left"
-    r"|displaystyle|centering|center|large|huge|color|text|textbf|textit|mathbf|mathrm|[hm]box|boxed)\s?\{?$"
+    r"|displaystyle|centering|center|large|huge|color|text|textbf|textit|mathbf|mathrm|[hm]box|boxed)\s?\{?\s?$"
     r"|\\[\])]\s?$"
 )
 _APART = re.compile(r"[=.:?!]|\b(?:so|then|thus|hence|therefore|finally|now|wait|actually|final)\b")
@@ -91,7 +93,7 @@ def read_box(text: str, lower: str, openings: list[tuple[int, re.Match[str]]]) -
         return Extraction("truncated", None, "box", where, reason="the last box does not end")
     reading = _read_content(text[box.inner : box.end], tag=box.tag)
     if reading.status == "found" and not box.tag:
-        reading = _refusal(text, box, box.end) or reading
+        reading = _refusal(text, lower, box, box.end) or reading
     if (
         reading.status == "found"
         and not box.tag
@@ -110,18 +112,20 @@ def _read_content(content: str, *, tag: bool) -> Reading:
     return read_phrase(content) if tag and reading.status != "found" else reading
 
 
-def _refusal(text: str, box: Box, end: int) -> Reading | None:
+def _refusal(text: str, lower: str, box: Box, end: int) -> Reading | None:
     """Return why what stands around a box keeps its content from being the answer, or None."""
-    before = plain_text(text[max(0, box.start - 80) : box.start].lower())
+    before = plain_text(lower[max(0, box.start - 80) : box.start])
     before = re.split(r"[.!?;,\n]\s", before)[-1].rstrip(" $*")
     if phrases.NOT.search(before):
         return DENIED
-    adjacent = text[max(0, box.start - 24) : box.start].lower()
+    adjacent = lower[max(0, box.start - 24) : box.start]
     if _FACTOR.search(adjacent) and not _HARMLESS.search(adjacent):
         return EXPRESSION
     if _OPERATED.match(text, end + 1):
         return EXPRESSION
-    return None
+    if _OR_AFTER.match(lower, end + 1):
+        return SEVERAL
+    return SEVERAL if _OR_BEFORE.search(before) else None
 
 
 def has_rival_box(

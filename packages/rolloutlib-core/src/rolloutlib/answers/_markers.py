@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from rolloutlib.answers._extraction import Extraction
 from rolloutlib.answers._numbers import read_phrase, read_whole
-from rolloutlib.answers._readings import DENIED, EXPRESSION, QUESTION, SEVERAL
+from rolloutlib.answers._readings import DENIED, EXPRESSION, QUESTION, SEVERAL, UNREADABLE
 
 __all__ = [
     "SENTENCE_END",
@@ -32,7 +32,7 @@ _LINKING = (
     r"(?:(?:is|was|are|would\sbe|should\sbe|will\sbe|must\sbe|equals|becomes|comes\s(?:out\s)?to(?:\sbe)?"
     r"|turns\sout\sto\sbe)\b(?:\s(?:thus|therefore|then|indeed|simply|just|exactly|equal\sto|as\sfollows"
     r"|given\sby))*[*_\s]{0,4}:?(?!\s?n't)"
-    r"|[:=]>?|[-=]>|\s[-\u2014]\s|[→⇒➡≈])"
+    r"|[:=]>?|[-=]{1,3}>|\s[-\u2014]\s|[→⇒➡≈])"
 )
 _QUOTES = r"[*_\"'`\s\]]{0,5}"
 _ANSWER = re.compile(
@@ -58,7 +58,7 @@ _OTHER = re.compile(
     r"(?:\s(?:de|von)\b)?"
 )
 _LEAD = re.compile(
-    r"(?:[\s*_:\"'`>]+|\$\$|\\[\[(]|\$(?=\s)|[-=]>|[→⇒➡➜✅✔👉🎉🎯➤•]|\\[,;:! ]|\\quad|\\displaystyle)*+"
+    r"(?:[\s*_:\"'`]+|(?<=\n)[-+]\s|\$\$|\\[\[(]|\$(?=\s)|[-=]{1,3}>|[→⇒➡➜✅✔👉🎉🎯➤•]|\\[,;:! ]|\\quad|\\displaystyle)*+"
 )
 _BEFORE = re.compile(
     r"(?:\b(?:if|whether|suppose|supposing|assume|assuming|assumes|unless|imagine|not|never|doubt|deny|false"
@@ -67,6 +67,7 @@ _BEFORE = re.compile(
     r"\s(?:(?:the|my|its?|your|this|an?)\s)?(?:(?:final|correct|right|true|real)\s)?[*_\"]{0,3}$"
 )
 _FACTORIAL = re.compile(r"(?<=[0-9])!(?:\s?(?:\$|\\\)|\})|\s[a-z])")
+_ITEM = re.compile(r"[1-9][.)]\s+\S")
 _WORDS = re.compile(r"[a-z]{2,}[^0-9\n]*[\s][^0-9\n]*[a-z]{2,}")
 _LETTER = re.compile(r"[^\W\d_]")
 _DIGIT = re.compile("[0-9]")
@@ -165,6 +166,8 @@ def _read(text: str, lower: str, marker: Marker) -> Extraction | None:
         return None
     if is_refused(lower, marker):
         reading = DENIED
+    elif text[start - 1] == "\n" and _ITEM.match(text, start):
+        reading = UNREADABLE
     elif lower[end : end + 1] == "!" and _FACTORIAL.match(text, end):
         reading = EXPRESSION
     elif lower[end : end + 1] == "?":

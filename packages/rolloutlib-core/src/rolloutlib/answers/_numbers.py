@@ -34,11 +34,12 @@ _LONGEST = 300  # of an answer, or of what is read of a sentence
 _SIMPLE = re.compile(r"\s*\$?([0-9]{1,15})(?:\.0{1,4})?[.\s]*")
 _DIGIT = re.compile("[0-9]")
 _EQUALS = re.compile("[=≈]+>?")
-_RELATION = re.compile(r"[!<>/~:\\≠]\s?$")
+_RELATION = re.compile(r"[<>/~:\\≠]\s?$|!$")
 _NAME = re.compile(
     r"[\s$(|]*(?:(?:so|thus|hence|therefore|then|we\sget|the|final|answer|result|total|value)[\s,]+)*"
     r"(?:[a-z]{1,12}|\\[a-z]{1,8}|[αβθ])(?:_\s?[a-z0-9]{1,3}\b)?(?:\s?\([a-z0-9]{1,3}\))?[\s)|]*"
 )
+_COMMAND = re.compile(r"\\[a-zA-Z]+")
 _LABEL = re.compile(
     r"[\s*]*(?:the\s)?(?:(?:final|correct)\s)?answer(?:\sis\b|\s?:)[\s:]*", re.IGNORECASE
 )
@@ -90,11 +91,8 @@ def read_whole(text: str) -> Reading:
     for part in left:
         if _RELATION.search(part):
             return BOUND
-        if (
-            _DIGIT.search(part)
-            and re.search(r"[a-zA-Z\\^]", part)
-            and not _NAME.fullmatch(part.lower())
-        ):
+        letters = re.search("[a-zA-Z]", _COMMAND.sub("", part)) is not None
+        if letters and _DIGIT.search(part) and not _NAME.fullmatch(part.lower()):
             return SEVERAL if "," in part else EXPRESSION
     endless = right.rstrip().endswith("..") and "." in right.rstrip(". ")
     right = right.strip(" \n\t*'\"").rstrip(". *")
@@ -140,23 +138,18 @@ def read_phrase(text: str, *, strict: bool = False) -> Reading:
 def _read_chain(text: str) -> Reading:
     """Read a chain of equations; a number that stands by itself before it must say the same."""
     head, *middle, last = _EQUALS.split(text)
-    for part in middle:
-        if _SECOND_NAME.search(part.lower()):
-            return SEVERAL
-    for part in (head, *middle):
-        if _RELATION.search(part):
-            return BOUND
+    if any(_SECOND_NAME.search(part.lower()) for part in middle):
+        return SEVERAL
+    if any(_RELATION.search(part) for part in (head, *middle)):
+        return BOUND
     reading = _read_first(last)
     quantities = find_quantities(head)
-    if reading.status == "found" and quantities:
-        before = _read_first(head)
-        operated = len(quantities) > 1 or quantities[0].end() < len(head.rstrip())
-        if before.status == "found" and operated and before.value != reading.value:
-            lower = head[: quantities[0].start()].lower()
-            if not lower.strip(" ($*") and re.match(
-                r"[\s.]*[a-z,(;]", head[quantities[0].end() :].lower()
-            ):
-                return SEVERAL
+    if not quantities or re.search("[a-zA-Z]", head[: quantities[0].start()]):
+        return reading
+    after = head[quantities[0].end() :].lower()
+    alone = after.strip(" .$*)") and not phrases.OPERAND.match(after)
+    if alone and value_of(quantities[0], head) != reading.value:
+        return SEVERAL
     return reading
 
 

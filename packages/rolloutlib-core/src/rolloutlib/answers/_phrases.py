@@ -12,6 +12,7 @@ __all__ = [
     "MINUS",
     "NEGATED",
     "NOT",
+    "OPERAND",
     "OPERATED",
     "OPERATOR",
     "ORED",
@@ -52,8 +53,11 @@ MINUS = re.compile(r"\b(?:negative|minus)\s?$")
 BETWEEN = re.compile(r"\bbetween\b[^0-9]{0,40}[0-9][^.]{0,60}\band\b[^0-9]{0,20}$")
 
 # After it.
+OPERAND = re.compile(
+    r"\s*(?:[a-z%]{1,15}\s*){0,3}(?:[*/+\u00d7÷·^!-]|\\[a-z]|x\s|(?:plus|minus|times|of|divided|multiplied)\b)"
+)
 OPERATED = re.compile(
-    r"\s?[\^√π\u00d7÷·∙]|\s?\\(?!(?:text|mathrm|quad|to|implies|rightarrow)\b)|\s?[*/+](?:\s?[0-9a-z(]|\s?\\)"
+    r"\s?[\^√π\u00d7÷·∙]|\s?\\(?!(?:text|mathrm|quad|to|implies|rightarrow)\b)|\s?[*/](?:\s?[0-9a-z(]|\s?\\)|\s?\+|-\s*$"
     r"|\s?-\s?[0-9(\\]|[({_']\s?[0-9]|[a-z]\b(?<![gmhsla])|![0-9!)/*}$]|!\s[a-z]|\s?:\s?[0-9]|\s?x\s?[0-9]"
     r"|\s(?:times|plus|minus|multiplied|divided|squared|cubed|factorial|choose|modulo|mod|pi)\b"
     r"|\s(?:over|point)\s[0-9]|\sto\sthe\s[a-z]+\spower|\sand\s(?:a|one|two|three)\s(?:half|quarter|third|fifth)"
@@ -62,7 +66,7 @@ OPERATED = re.compile(
     r"|\s(?:is|was)\s(?:not|never)\b|\sisn't|[kb]n?\b|m[nl]n?\b|mio\b"
 )
 JOINED = re.compile(
-    r"[\s,;/|&~:.-]*(?:[a-z](?:_\s?[a-z0-9])?\s?=\s?)?|[\s,;]*\(?[a-h][).:]\s*"
+    r"[\s,;/|&~:.>→⇒-]*(?:[a-z](?:_\s?[a-z0-9])?\s?=\s?)?|[\s,;]*\(?[a-h][).:]\s*|\)\s*"
     r"|[\s)]*(?:[a-z%°$€£]{1,20},?\s)?[\s,;()/]*"
     r"(?:and/or|or|and|to|through|till|until|maybe|perhaps|possibly|alternatively|vs|versus|und|oder|y|o|et|ou|和|或|及)\b(?:\s(?:maybe|perhaps|possibly|even|about|also|else|just))?"
     r"[\s(:$-]*(?:[a-z](?:_\s?[a-z0-9])?\s?=\s?)?"

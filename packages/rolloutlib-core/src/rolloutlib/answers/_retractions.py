@@ -18,6 +18,7 @@ _PLAINLY = re.compile(
     r"|(?:isn't|wasn't|that's\snot)\s(?:right|correct|the\s(?:right|correct|final|true)?\s?answer)\b"
     r"|\b(?:that|it|this|which)'s\s(?:wrong|incorrect|not\s(?:right|correct|it))"
     r"|\bscratch\sthat|\bnever\s?mind\b|\bstrike\sthat|\b(?:disregard|ignore)\s(?:that|this|the\s(?:above|previous|last))"
+    r"|\(\s?(?:this\sis\s)?(?:incorrect|wrong|false)\b"
     r"|\bi\s(?:made|have\smade)\s(?:a|an)\s(?:\w+\s)?(?:mistake|error)|\bi\swas\swrong|\bi\stake\s(?:it|that)\sback"
     r"|\bon\ssecond\sthought|\boops\b|\bmy\s(?:mistake|bad)\b|\bcorrection\s?:"
 )
@@ -25,10 +26,9 @@ _HINT = re.compile(  # what each of these has; much faster to look for
     r"n't|not|never|wrong|incorrect|mistake|false|scratch|strike|disregard|ignore|error|take|second|oops|my|correction"
 )
 _PERHAPS = re.compile(
-    r"(?:^|[.!?\n)]|\u2014|\.\.\.)[\s*$]{0,4}(?:but\s|oh,?\s)?(?:wait|hold\son|hm+|actually|no|alternatively|maybe|perhaps|sorry"
+    r"(?:^|[.!?\n),;]|\u2014|\s-)[\s*$(]{0,4}(?:but\s|oh,?\s)?(?:wait|hold\son|hm+|actually|no|alternatively|maybe|perhaps|sorry"
     r"|let\sme\s(?:re|double|check|correct|fix)|it\s(?:should|could|might|may)\sbe|or)\b"
 )
-_ONLY = re.compile(r"[\s*$.!?\\)\]}(]*")
 
 
 def is_denied(lower: str, start: int) -> bool:
@@ -56,12 +56,9 @@ def is_taken_back(lower: str, start: int, after: int, value: Fraction | None) ->
     """
     if is_denied(lower, start):
         return True
-    if len(lower) < after + 40 and _ONLY.fullmatch(lower, after):
-        return False
-    tail = lower[after : after + _WINDOW]
-    doubt = _PERHAPS.search(tail)
+    doubt = _PERHAPS.search(lower, start, after + _WINDOW)
     if doubt is None:
         return False
-    rest = plain_text(tail[doubt.end() :])
+    rest = plain_text(lower[doubt.end() : after + _WINDOW])
     quantities = find_quantities(rest)
     return bool(quantities) and value_of(quantities[-1], rest) != value

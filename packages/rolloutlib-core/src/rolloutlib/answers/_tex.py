@@ -30,11 +30,12 @@ _TEX = re.compile(
     r"|\\(?P<ne>neq?)(?![a-zA-Z])"
     r"|(?P<vulgar>[½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅐⅛⅜⅝⅞⅑⅒])"
     r"|(?P<raised>[⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺]+)(?!/)"
+    r"|<<[^<>\n]{0,100}>>"
     r"|\$\$|\$(?=\s*[-\\(a-zA-Z{*]|\s*$)"
     r"|(?<=[0-9)}%])\$"
     r"|\*\*|__|[`{}~]"
 )
-_MARKED = re.compile(r"[\\$*_`{}~^]|[^\x00-\x7f]")
+_MARKED = re.compile(r"[<\\$*_`{}~^]|[^\x00-\x7f]")
 
 
 def plain_text(text: str) -> str:
