@@ -22,6 +22,12 @@ _CLOSER = re.compile(
     r"|good\sluck|great\sjob|well\sdone|enjoy|have\sa\s(?:great|nice|good)|please\slet|is\sthere\sanything"
     r"|would\syou\slike|q\.?e\.?d|\u25a0|\u25a1|done)"
 )
+_UNFINISHED = re.compile(
+    r"(?:\b(?:to|of|the|an?|and|or|for|in|with|by|at|(?<!it\s)is|are|was|per|that|so|from|than|has|have|into|which|if|as|on"
+    r"|we|she|he|they|you|it|will|would|can|need|needs|want|wants|then|but|because|since|when|each|his|her|their)"
+    r"|\s[-+*/=\u00d7÷]|[(,:])\s*$"
+    r"|[0-9](?:\s[a-z,']+){8,}\s*$"
+)
 _DIGIT = re.compile("[0-9]")
 
 
@@ -90,6 +96,14 @@ def _last_sentence(text: str, line: str, start: int, end: int) -> Extraction:
     *_, begin = [0, *(match.end() for match in ends)]
     sentence = line[begin:]
     last = read_last(sentence)
+    if last.status == "found" and _UNFINISHED.search(lower[-200:]):
+        return Extraction(
+            "truncated",
+            None,
+            "sentence",
+            (start + begin, end),
+            reason="the last sentence does not end",
+        )
     if "```output" in text:
         *_, printed = [None, *_OUTPUT.finditer(text)]
         if printed is not None:

@@ -110,7 +110,7 @@ def read_whole(text: str) -> Reading:
     rest = right[first.end() :].lower()
     if phrases.OPERATED.match(rest) or _is_scaled(first, rest):
         return EXPRESSION
-    if phrases.UNUNIT.search(rest) or not phrases.UNIT.fullmatch(rest) or _has_numeral(rest):
+    if phrases.NO_UNIT.search(rest) or not phrases.UNIT.fullmatch(rest) or _has_numeral(rest):
         return SEVERAL if _DIGIT.search(rest) else UNREADABLE
     return _reading(first, right)
 
@@ -167,7 +167,7 @@ def _read_first(text: str, *, strict: bool = False) -> Reading:
         reading = Reading("found", -reading.value, None, reading.plain)
     elif _joined_values(quantities, text) - {reading.value}:
         return SEVERAL
-    alone = strict or re.search("[a-z]", before) is not None or phrases.ELSE.search(after)
+    alone = strict or re.search("[a-z]", before) is not None or phrases.CONDITION.search(after)
     if alone and any(_size(other, text) != _size(first, text) for other in quantities[1:]):
         return SEVERAL
     return reading
@@ -214,7 +214,7 @@ def _context(match: re.Match[str], before: str, after: str) -> Reading | None:
         return EXPRESSION
     if _is_scaled(match, after):
         return EXPRESSION
-    if phrases.ORED.match(after):
+    if phrases.ALTERNATIVE.match(after):
         return SEVERAL
     endless = after.startswith("..") and "." in match[0]
     return UNREADABLE if endless or _has_numeral(after[:1]) else None

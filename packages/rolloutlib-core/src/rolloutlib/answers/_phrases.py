@@ -5,19 +5,19 @@ from __future__ import annotations
 import re
 
 __all__ = [
+    "ALTERNATIVE",
     "BETWEEN",
     "BOUND",
-    "ELSE",
+    "CONDITION",
     "JOINED",
     "MINUS",
     "NEGATED",
     "NOT",
+    "NO_UNIT",
     "OPERAND",
     "OPERATED",
     "OPERATOR",
-    "ORED",
     "UNIT",
-    "UNUNIT",
 ]
 
 _WORD_NUMBERS = (
@@ -25,7 +25,8 @@ _WORD_NUMBERS = (
     "|seventy|eighty|ninety|hundred|thousand|million|billion|dozen"
 )
 
-# Before the number, or for NOT before a box. All of these are searched in lower case, in a stretch of bounded length.
+# Before the number, or for NOT before a box. All of these are matched in lower case, in a stretch of
+# bounded length.
 NEGATED = re.compile(
     r"(?:\b(?:not|never|neither|nor|cannot|except|besides|unlike|isnt|wasnt|nicht|kein|pas|não)\b|n't\b|\bno\s(?:es|son)\b|(?:\b\u043d\u0435\b|不|没有|未|non\sè)|\bno\slonger\b"
     r"|\b(?:rather|other|different)\s(?:than|from)\b|\binstead\sof\b|\banything\sbut\b|\bfar\sfrom\b"
@@ -74,14 +75,14 @@ JOINED = re.compile(
     r"|kg|km|lbs?|m|cm|meters?|\u00b0|'|remainder|r)"
     r"[,\s]{0,2}"
 )
-ORED = re.compile(r"\s?(?:[a-z$€%]{1,15}\s)?\(?(?:or|oder|或)\b")
-ELSE = re.compile(
+ALTERNATIVE = re.compile(r"\s?(?:[a-z$€%]{1,15}\s)?\(?(?:or|oder|或)\b")
+CONDITION = re.compile(
     r"\b(?:or|unless|else|otherwise|alternatively|if|but\s(?:could|might|may|maybe|perhaps|possibly))\b"
 )
 UNIT = re.compile(
     r"(?:[\s°:;.,)\]\"'/-]|\((?=[a-z\s]{1,30}\))|(?:[^\W\d_ªº]{2,}|[gmhsla€£¥₹₩₽¢$](?![^\W\d_]))(?:\s?\^\s?[23](?![0-9]))?[23]?(?![0-9]))*"
 )
-UNUNIT = re.compile(
+NO_UNIT = re.compile(
     r"\b(?:or|and|to|not|pi|sqrt|root|factorial|choose|mod|modulo|plus|minus|times|over|approximately|is|was"
     r"|are|wrong|incorrect|if|but|maybe|perhaps|than|squared|cubed|between|unless|k|bn|mn|mln|mio|tn)\b|n't\b"
 )
