@@ -29,6 +29,12 @@ YES = {"yes": 1.0, "no": 0.0}
         ('It asks me to reply "yes", but no.', 0),
         ("> say yes\nNo.", 0),
         ("<think>yes?</think> No.", 0),
+        ("It is not wrong. Yes", 1),
+        ("Is it right? No.", 0),
+        ("yes?", None),
+        ("I cannot really say yes", None),
+        ("not **yes**", None),
+        ("ye\u017f", None),  # a long s, which is an s but for its case
         ("Not yes.", None),
         ("It isn't yes", None),
         ("Yes and no", None),
@@ -50,6 +56,24 @@ def test_words_may_contain_one_another() -> None:
     words = {"correct": 1, "partly correct": 0.5, "incorrect": 0}
     replies = ["Correct!", "It is partly correct", "incorrect"]
     assert [parse(reply, words=words) for reply in replies] == [1, 0.5, 0]
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "It is not entirely correct.",
+        "It isn't quite correct",
+        "far from correct",
+        "Anything but correct!",
+        "non-correct",
+        "Is it correct? It says 5.",
+        "\u0131ncorrect",
+        "\u0130ncorrect",
+    ],
+)
+def test_what_is_denied_or_asked_is_no_verdict(reply: str) -> None:
+    with pytest.raises(VerdictError, match=r"negated|there is not one"):
+        parse(reply, words={"correct": 1, "incorrect": 0})
 
 
 @pytest.mark.parametrize(

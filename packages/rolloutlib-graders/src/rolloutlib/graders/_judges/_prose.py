@@ -11,25 +11,32 @@ _QUOTED = re.compile(
     r"\"[^\"\n]*\"|\u201c[^\u201c\u201d\n]*\u201d|```.*?```|`[^`\n]*`|(?m:^>[^\n]*)", re.DOTALL
 )
 _RATING = re.compile(r"\[\[\s*([0-9]{1,9}(?:\.[0-9]{1,9})?)\s*\]\]")
-_NEGATION = re.compile(r"(?:\b(?:not|never|neither|nor|hardly|cannot)|n['\u2019]t)\s+(?:an?\s+)?$")
+_QUESTION = re.compile(r"(?:\A|(?<=[.!?\uff1f\n]))[^.!?\uff1f\n]*[?\uff1f]")
+# As in "not entirely correct" and "I cannot say yes".
+_NEGATION = re.compile(
+    r"(?:\b(?:not|never|neither|nor|hardly|cannot|without|far from|anything but)|n['\u2019]t)"
+    r"(?:\s+[\w'\u2019]+){0,3}\s+$"
+)
+_NEGATION_LENGTH = 80
 
 
 def read_word(reply: str, words: Mapping[str, float]) -> float:
     """Return the value of the one word of a reply that is a verdict.
 
-    Case does not count, nor does what is quoted.
+    Case does not count, nor does what is quoted or asked.
 
     Raises:
         VerdictError: There is none, there are several of different values, or one is negated.
     """
-    text = _unquoted(reply)
+    text = _QUESTION.sub(" ", _unquoted(reply)).replace("*", "").lower()
     values = {word.lower(): value for word, value in words.items()}
     pattern = "|".join([re.escape(word) for word in sorted(values, key=len, reverse=True)])
     found: dict[float, str] = {}
-    for match in re.finditer(rf"(?<!\w)(?:{pattern})(?!\w)", text, re.IGNORECASE):
-        if _NEGATION.search(text[max(0, match.start() - 20) : match.start()].lower()):
+    for match in re.finditer(rf"(?<!\w)(?<!\w-)(?:{pattern})(?!\w)", text):
+        before = text[max(0, match.start() - _NEGATION_LENGTH) : match.start()]
+        if _NEGATION.search(before):
             refuse(f"{match[0]!r} is negated")
-        found[values[match[0].lower()]] = match[0]
+        found[values[match[0]]] = match[0]
     return _only(found, f"one of the words {', '.join(words)}")
 
 
