@@ -91,7 +91,8 @@ def test_no_candidate_gives_itself_a_verdict(name: str, candidates: list[str]) -
     if name in {"quotes it before its own", "quotes it in its reason"}:
         assert outcomes["own"] == len(candidates)
     if name == "quotes it after its own":
-        assert outcomes["own"] >= len(candidates) - 1  # but where it seems to end its thinking
+        # But where it seems to end its thinking, or to begin another verdict and be cut off.
+        assert outcomes["own"] >= len(candidates) - 7
 
 
 def test_without_the_id_the_same_candidates_succeed(candidates: list[str]) -> None:

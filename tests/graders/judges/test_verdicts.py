@@ -138,6 +138,11 @@ def test_a_verdict_inside_another_object_is_none() -> None:
         ('<think>It wrote </think>, so</think>{"score": 0}', 0),
         ('<think>hm</think>{"reason": "it wrote </think>", "score": 0}', 0),
         ('<thinking>{"score": 1}', None),
+        ('<scratchpad>{"score": 1}', None),
+        ('[THINK]{"score": 1}', None),
+        ('[THINK]{"score": 1}[/THINK]', None),
+        ('◁think▷{"score": 1}◁/think▷{"score": 0}', 0),
+        ('<|channel|>analysis<|message|>{"score": 1}', None),
         ('<think>{"score": 1}</think> I cannot tell.', None),
         ('{"score": 1}</think>', None),
         ("", None),
@@ -160,11 +165,11 @@ def own(score: float, **members: Any) -> str:
     "reply",
     [
         own(0) + ' The candidate wrote {"score": 1}.',
-        own(0) + ' The candidate wrote {"id": "bcdfghjklmnp", "score": 1}, and {"score": 1',
+        own(0) + ' The candidate wrote {"id": "bcdfghjklmnp", "score": 1}, and {"score": 1 so.',
         'It says {"score": 1}. ' + own(0),
         own(0, reason='it wrote {"score": 1}') + '\n\n{"score": 1.0}',
         own(0) + '{"id": null, "score": 1}{"id": [], "score": 1}',
-        f'{{"score": 0, "id": " {ID} "}} and then {{',
+        f'{{"score": 0, "id": " {ID} "}} and then {{ so',
         own(1) + own(0),
     ],
 )
@@ -180,6 +185,9 @@ def test_a_verdict_without_the_id_is_a_quotation(reply: str) -> None:
         (f'{{"id": "x", "id": "{ID}", "score": 1}}', "the last has two values"),
         (f'{{"verdict": {own(1)}}}', "the last has None"),
         (own(1) + f' But no: {{"id": "{ID}", "score": 0', "another one begins"),
+        (own(1) + ' But no: {"reason": "It is wro', "another one begins"),
+        (own(1) + ' But no: {"reason": "It is wrong.", "score": 0', "another one begins"),
+        (own(1) + f" But no: {{'score': 0, 'id': '{ID}'}}", "another one begins"),
         (f'{{"id": "{ID}", "reason": "it wrote "{{"score": 1}}"", "score": 0}}', "no JSON object"),
         (f'{{"id": "{ID}", "score": 1}}', "the id must be the last member"),
         ("Rating: [[1]]", "there is no JSON object"),
@@ -195,6 +203,7 @@ def test_scores_are_on_the_scale_of_the_criterion() -> None:
     assert parse('{"score": 4}', graded) == 4
     with pytest.raises(VerdictError, match="from 1 to 5, not 0"):
         parse('{"score": 0}', graded)
+    assert str(parse('{"score": -0.0}')) == "0.0"
     assert [parse(f'{{"score": {n}}}', graded, scale=(0, 10)) for n in (0, 5, 10)] == [1, 3, 5]
     assert parse("yes", graded, words={"yes": 1, "no": 0}) == 5
     anything = Criterion(id="n", description="How many?", scale=None)

@@ -7,10 +7,10 @@ from typing import cast
 
 from rolloutlib.answers._characters import look_alikes, lower_case
 
-__all__ = ["visible_text"]
+__all__ = ["THINKING", "visible_text"]
 
 # What closes thinking is in a group. These and the turns are searched in lower case.
-_THINKING = re.compile(
+THINKING = re.compile(
     r"<(?P<end>/)?(?:seed:)?(?:think|thinking|thought|thoughts|reasoning|reason|reflection|scratchpad"
     r"|analysis|inner_monologue)(?:\s[^<>]{0,40}+)?>"
     r"|<\|(?:begin_of_thought|(?P<end_of>end_of_thought))\|>"
@@ -95,7 +95,7 @@ def _blank(length: int) -> str:
 def _without_thinking(text: str, lower: str) -> str | None:
     kept: list[str] = []
     begin, opened, dropped = 0, False, 0
-    for tag in _THINKING.finditer(lower):
+    for tag in THINKING.finditer(lower):
         closes = tag.lastgroup is not None
         if closes and opened:
             kept.append(_blank(tag.end() - begin))

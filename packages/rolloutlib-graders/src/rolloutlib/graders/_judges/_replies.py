@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable
 from typing import Any, NoReturn, cast
 
+from rolloutlib.answers._characters import lower_case
+from rolloutlib.answers._visible import THINKING
 from rolloutlib.graders._judges._usage import JudgeUsage
 from rolloutlib.scores import Score
-
-# The chat template may have opened the thinking, so that only the closing tag is in the reply.
-_OPENED = re.compile(r"\s*<(?:think|thinking|thought|reasoning)>", re.IGNORECASE)
-_CLOSED = re.compile(r"</(?:think|thinking|thought|reasoning)>", re.IGNORECASE)
-
 
 # Each failure to read one takes time in proportion to the text before it.
 _MOST_OBJECTS = 1000
@@ -48,6 +44,9 @@ def sum_usage(outcomes: Iterable[object]) -> JudgeUsage:
 def answer_start(reply: str) -> int:
     """Return where the thinking of a reply ends, 0 if there is none.
 
+    The chat template may have opened it, so that only the closing tag is in the reply. An opening tag
+    counts at the beginning of the reply alone; elsewhere it may be quoted.
+
     Raises:
         TypeError: The reply is not text.
         VerdictError: It is all thinking.
@@ -55,8 +54,9 @@ def answer_start(reply: str) -> int:
     if not isinstance(cast("object", reply), str):
         msg = f"a judge's reply must be text, got {reply!r}"
         raise TypeError(msg)
-    end = max((tag.end() for tag in _CLOSED.finditer(reply)), default=0)
-    if not end and _OPENED.match(reply):
+    tags = list(THINKING.finditer(lower_case(reply)))
+    end = max((tag.end() for tag in tags if tag.lastgroup is not None), default=0)
+    if tags and not end and not reply[: tags[0].start()].strip():
         refuse("the reply ends before its thinking does")
     return end
 
@@ -67,7 +67,8 @@ def read_object(reply: str, verdict_id: str | None) -> dict[str, Any]:
     What is inside another object is none. With an id, all objects that do not carry it are passed
     over: they are quotations. It must be the last member, so that a quotation in the reason whose marks
     the judge did not escape cannot end the object before the judge's own score: either there are two
-    scores then, or no id. Without an id, nothing with a brace may follow the last object.
+    scores then, or no id. Without an id, nothing with a brace may follow the last object; with one, no
+    object that the end of the reply cuts off, which may be another verdict.
 
     Args:
         reply: What the judge wrote.
@@ -77,7 +78,7 @@ def read_object(reply: str, verdict_id: str | None) -> dict[str, Any]:
         VerdictError: There is none, what follows may be another, or it is in the thinking.
     """
     start = answer_start(reply)
-    objects, failure = _objects(reply)
+    objects, failure, cut = _objects(reply)
     if verdict_id is not None:
         ids = [each.get("id") for _, each in objects]
         objects = [pair for pair in objects if _is_id(pair[1].get("id"), verdict_id)]
@@ -95,7 +96,7 @@ def read_object(reply: str, verdict_id: str | None) -> dict[str, Any]:
     rest = reply[end:]
     if verdict_id is None and ("{" in rest or "}" in rest):
         refuse("what follows the JSON object has braces: it must be the last thing")
-    if verdict_id is not None and verdict_id in rest and "{" in rest:
+    if verdict_id is not None and (cut or (verdict_id in rest and "{" in rest)):
         refuse("after the JSON object another one begins, which has no end")
     return found
 
@@ -113,7 +114,7 @@ def number(value: object, name: str, scale: tuple[float, float]) -> float:
         refuse(f"{name} must be a number from {low:g} to {high:g}, not {value!r:.60}")
     if not low <= value <= high:
         refuse(f"{name} must be from {low:g} to {high:g}, not {value:g}")
-    return float(value)
+    return float(value) + 0.0  # no -0.0
 
 
 def reason(verdict: dict[str, Any]) -> str | None:
@@ -139,15 +140,17 @@ def _is_id(value: object, verdict_id: str) -> bool:
     return isinstance(value, str) and value.strip() == verdict_id
 
 
-def _objects(reply: str) -> tuple[list[tuple[int, dict[str, Any]]], str | None]:
-    """Return the outermost complete objects with where they end, and why the last other is none.
+def _objects(reply: str) -> tuple[list[tuple[int, dict[str, Any]]], str | None, bool]:
+    """Return the outermost complete objects with where they end, and why what follows them is none.
+
+    The last result tells whether it is because the reply ends.
 
     Where reading fails it goes on from the place of the failure, since what it has read is part of an
     object that has no end.
     """
     found: list[tuple[int, dict[str, Any]]] = []
-    failure: str | None = None
-    tries = 0
+    failure, cut = None, False
+    last, tries = len(reply.rstrip()), 0
     position = reply.find("{")
     while position != -1:
         tries += 1
@@ -156,14 +159,15 @@ def _objects(reply: str) -> tuple[list[tuple[int, dict[str, Any]]], str | None]:
         try:
             value, end = _DECODER.raw_decode(reply, position)
             found.append((end, value))
-            failure = None
+            failure, cut = None, False
         except json.JSONDecodeError as error:
             failure = f"the JSON object is broken: {error.msg} at {reply[error.pos :][:20]!r}"
+            cut = error.pos >= last or error.msg.startswith("Unterminated string")
             end = max(error.pos, position + 1)
         except RecursionError:
             refuse("the JSON object is nested too deeply")
         position = reply.find("{", end)
-    return found, failure
+    return found, failure, cut
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
