@@ -10,6 +10,7 @@ from rolloutlib.answers._tex import plain_text
 
 __all__ = ["is_denied", "is_taken_back"]
 
+_LONGEST = 300  # of a sentence that gives an answer
 _WINDOW = 1500  # how far behind an answer it may be taken back
 
 _PLAINLY = re.compile(
@@ -56,9 +57,10 @@ def is_taken_back(lower: str, start: int, after: int, value: Fraction | None) ->
     """
     if is_denied(lower, start):
         return True
-    doubt = _PERHAPS.search(lower, start, after + _WINDOW)
+    end = min(after, start + _LONGEST) + _WINDOW
+    doubt = _PERHAPS.search(lower, start, end)
     if doubt is None:
         return False
-    rest = plain_text(lower[doubt.end() : after + _WINDOW])
+    rest = plain_text(lower[doubt.end() : end])
     quantities = find_quantities(rest)
     return bool(quantities) and value_of(quantities[-1], rest) != value
