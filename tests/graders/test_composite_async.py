@@ -11,6 +11,7 @@ import anyio
 import anyio.from_thread
 import anyio.lowlevel
 import pytest
+import trio
 
 from rolloutlib.graders import CompositeGrader, Criterion, Rubric, Score
 
@@ -206,6 +207,25 @@ async def test_when_one_criterion_fails_the_others_are_cancelled_and_waited_for(
         await CompositeGrader(grade).ascore("x", RUBRIC)
     assert caught.value.__notes__ == ["while grading criterion 'c' of rubric 'R'"]
     assert started == ended == set(NAMES)
+
+
+@pytest.mark.parametrize("anyio_backend", ["trio"])
+async def test_a_failure_comes_out_whatever_cancelled_nurseries_make_of_it() -> None:
+    waiting = anyio.Event()
+
+    async def wait(input: object, criterion: Criterion) -> float:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(trio.sleep_forever)
+            waiting.set()
+            await trio.sleep_forever()
+        return 1.0
+
+    async def fail(input: object, criterion: Criterion) -> float:
+        await waiting.wait()
+        raise TroubleError
+
+    with anyio.fail_after(10), pytest.raises(TroubleError):
+        await CompositeGrader[object](wait, overrides={"b": fail}).ascore("x", RUBRIC)
 
 
 @pytest.mark.parametrize("inline", [False, True])

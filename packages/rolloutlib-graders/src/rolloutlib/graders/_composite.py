@@ -15,6 +15,7 @@ from rolloutlib._calls import (
     call,
     read_concurrency,
     run_workers,
+    uncancelled,
 )
 from rolloutlib.graders._aggregators import (
     Aggregator,
@@ -203,9 +204,10 @@ class CompositeGrader(Generic[InputT]):
                         await anyio.lowlevel.checkpoint_if_cancelled()
                         result = await grade(input, criterion)
                     scores[name] = read_score(result, place, criterion.scale)
-                except anyio.get_cancelled_exc_class():
-                    raise
-                except BaseException as error:
+                except BaseException as caught:
+                    error = uncancelled(caught)
+                    if error is None:
+                        raise
                     is_recorded = self._records and criterion.gate is None
                     if is_recorded and isinstance(error, Exception):
                         failed[name] = error

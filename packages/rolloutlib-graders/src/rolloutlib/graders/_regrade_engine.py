@@ -107,12 +107,11 @@ class RegradeEngine(Generic[ItemT, ObservationT, ActionT]):
                         await members.agrade(index)
                     if members.are_done:
                         self._notify()
-                    if (
-                        self._regrading.inline
-                    ):  # else nobody's turn would come, nor a cancellation's
+                    if self._regrading.inline:  # let others have their turn, cancellations too
                         await anyio.lowlevel.checkpoint()
-        except BaseException as error:  # comes out of `run`, as it is and not in an ExceptionGroup
-            if uncancelled(error) is None:
+        except BaseException as caught:  # comes out of `run`, as it is and not in an ExceptionGroup
+            error = uncancelled(caught)
+            if error is None:
                 raise
             if self._failure is None:
                 self._failure = error
