@@ -10,6 +10,7 @@ from typing import Any, Self, TypeAlias, cast
 from rolloutlib._calls import call, check_count, is_async
 from rolloutlib.graders._awaitables import Later
 from rolloutlib.graders._judges._candidates import plain_text
+from rolloutlib.graders._judges._prompt_fence import without_control
 from rolloutlib.graders._judges._prompts import JudgePrompt
 from rolloutlib.graders._judges._replies import VerdictError
 from rolloutlib.graders._judges._usage import JudgeUsage, Meter
@@ -142,8 +143,8 @@ class _Talk:
             )
             self._chat = [
                 *self._chat,
-                Message(role="assistant", content=reply),
-                Message(role="user", content=complaint),
+                Message(role="assistant", content=without_control(reply)),
+                Message(role="user", content=without_control(complaint)),
             ]
         return self._score is not None
 

@@ -13,14 +13,21 @@ _LETTERS = (
 )
 _LENGTH = 12
 
-# What chat templates of common models end a turn with. A local server may read these in the text of
-# a message as the tokens themselves, and so let the text begin a message of its own.
+# What chat templates of common models begin and end a turn with. A local server may read these in the
+# text of a message as the tokens themselves, and so let the text begin a message of its own.
 _CONTROL = re.compile(
     r"<(?=[|\uff5c][^|\uff5c<>\n]{1,40}[|\uff5c]>"  # ChatML, Llama 3, Phi; DeepSeek in full width
-    r"|/?(?:s|bos|eos|pad|unk)>"
+    r"|\|[a-z_]{1,20}>|[a-z_]{1,20}\|>"  # Gemma 4
+    r"|/?(?:s|bos|eos|pad|unk|BOS_TOKEN|EOS_TOKEN)>"
     r"|(?:start|end)_of_turn>"  # Gemma
-    r"|</?SYS>>)"  # Llama 2
-    r"|\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\])"  # Mistral
+    r"|</?SYS>>"  # Llama 2
+    r"|(?:extra_id|SPECIAL|reserved)_\d{1,4}>"  # Nemotron, Baichuan
+    r"|seed:[a-z_:]{1,40}>"  # Seed
+    r"|[es]o[adhp]>|/?role>|_(?:user|bot|system|end)>)"  # GLM and InternLM, Ling, TeleChat
+    r"|\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\]"  # Mistral
+    r"|\|[^|\[\]\n]{1,40}\|\]"  # EXAONE
+    r"|UNUSED_TOKEN_\d{1,4}\]|e~\[)"  # InternLM 2, MiniMax
+    r"|\](?=~!?b[\[\]])"  # MiniMax
 )
 
 
@@ -41,12 +48,13 @@ class Fence:
         self.nonce: str = next(nonce for nonce in nonces if not _occurs(nonce, lowered))
 
     def around(self, name: str, text: str) -> str:
-        """Return the text between its tags.
+        """Return the text between its tags, with its control tokens broken."""
+        return f"<{name}-{self.nonce}>\n{without_control(text)}\n</{name}-{self.nonce}>"
 
-        Tokens that end a turn are broken by a space, and halves of characters replaced by "?".
-        """
-        plain = _CONTROL.sub(r"\g<0> ", text.encode("utf-8", "replace").decode())
-        return f"<{name}-{self.nonce}>\n{plain}\n</{name}-{self.nonce}>"
+
+def without_control(text: str) -> str:
+    """Break tokens that begin or end a turn by a space, and replace halves of characters by "?"."""
+    return _CONTROL.sub(r"\g<0> ", text.encode("utf-8", "replace").decode())
 
 
 def _occurs(nonce: str, texts: Sequence[str]) -> bool:
