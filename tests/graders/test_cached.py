@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import functools
 from pathlib import Path
 from typing import Any
 
 import anyio
 import anyio.lowlevel
 import numpy as np
+import pydantic
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -61,6 +63,29 @@ class AsyncCounting(Counting):
 
 def named_grader(input: object, rubric: object) -> float:
     return 0.5
+
+
+def decorated(value: float) -> Any:
+    @functools.wraps(named_grader)
+    def grade(input: object, rubric: object) -> float:
+        return value
+
+    return grade
+
+
+class Right(pydantic.BaseModel):
+    value: int
+
+
+class Wrong(pydantic.BaseModel):
+    value: int
+
+
+class Answer(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(extra="allow")
+
+    content: Any
+    hidden: str = pydantic.Field(default="", exclude=True)
 
 
 @pytest.fixture(params=["memory", "file"])
@@ -125,6 +150,13 @@ def variants() -> list[Any]:
         trajectory(1.0),
         trajectory(1.0, point=Point(2)),
         (trajectory(0.0), "question"),
+        Answer(content=Right(value=1)),
+        Answer(content=Wrong(value=1)),
+        Answer(content=[Right(value=1)], hidden="a"),
+        Answer(content=[Right(value=1)], hidden="b"),
+        Answer.model_validate({"content": 1, "more": 2}),
+        ("an answer", CRITERION),
+        ("an answer", CRITERION.model_copy(update={"weight": 2.0})),
     ]
 
 
@@ -191,6 +223,7 @@ def test_graders_are_told_apart_by_fingerprint_and_version(cache: GradeCache) ->
     [
         (named_grader, {}, "needs a `version`"),
         (lambda *_: 1.0, {"version": "1"}, "needs a `fingerprint`"),
+        (decorated(0.1), {"version": "1"}, "needs a `fingerprint`"),
         (CompositeGrader(named_grader), {"version": "1"}, "needs a `fingerprint`"),
         (Counting(), {"version": ""}, "version must be a text, got ''"),
         (Counting(), {"fingerprint": 1}, "fingerprint must be a text, got 1"),

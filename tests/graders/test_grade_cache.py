@@ -25,7 +25,7 @@ def grade(input, rubric):
     return Score(0.5, {"part": 1.0}, {"process": sys.argv[1]}, feedback="\\u2603")
 
 with GradeCache(sys.argv[2]) as cache:
-    grader = CachedGrader(grade, cache, version="1")
+    grader = CachedGrader(grade, cache, fingerprint="f")
     scores = [grader.score(f"x{index}", "r") for index in range(200)]
     print(cache.misses, {score.metadata["process"] for score in scores} <= {"one", "two"})
 """
@@ -65,6 +65,23 @@ def test_of_two_grades_of_the_same_the_first_that_is_kept_counts(tmp_path: Path)
         slow = CachedGrader(grade, one, fingerprint="f")
         assert slow.score("x", "r").value == 0.5
         assert slow.score("x", "r").value == 0.5
+
+
+SCRIPT = """
+from rolloutlib.graders import CachedGrader, GradeCache
+
+def grade(input, rubric):
+    return 0.5
+
+try:
+    CachedGrader(grade, GradeCache(), version="1")
+except TypeError as error:
+    print(error)
+"""
+
+
+def test_the_name_of_a_function_of_a_script_is_no_fingerprint() -> None:
+    assert "needs a `fingerprint`" in output_of(SCRIPT)
 
 
 def write_text(path: Path) -> None:

@@ -7,6 +7,7 @@ import enum
 import hashlib
 import inspect
 import json
+import sys
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -38,10 +39,10 @@ def fingerprint_of(
     stated: object = getattr(grader, "fingerprint", None) if fingerprint is None else fingerprint
     if isinstance(stated, str) and stated:
         return stated if version is None else f"{stated}/{version}"
-    name = f"{grader.__module__}.{grader.__qualname__}" if inspect.isfunction(grader) else "<"
-    if "<" not in name and version is not None:
+    name = _import_name(grader)
+    if name is not None and version is not None:
         return f"{name}/{version}"
-    missing = "a `version`" if "<" not in name else "a `fingerprint`"
+    missing = "a `fingerprint`" if name is None else "a `version`"
     msg = (
         f"{grader!r} needs {missing}: a text that you change whenever it would grade otherwise, as "
         "when its prompt or its model changes"
@@ -68,6 +69,8 @@ class KeyMaker:
         Raises:
             UnstorableError: One of the two has no form that could be compared; the message says where.
         """
+        if isinstance(rubric, Criterion):  # its weight and its gate are not its grader's business
+            rubric = rubric.model_copy(update={"weight": 1.0, "gate": None})
         parts = [self._fingerprint, self._form(rubric, "rubric"), self._form(input, "input")]
         text = json.dumps(parts, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
@@ -89,16 +92,29 @@ class KeyMaker:
                     raise
         if isinstance(value, Record):
             return value.to_dict(encode=self._foreign)
-        if isinstance(value, BaseModel):
-            # Neither the weight nor the gate of a criterion is its grader's business.
-            unread = {"weight", "gate"} if isinstance(value, Criterion) else None
-            return value.model_dump(exclude=unread, serialize_as_any=True)
+        if isinstance(
+            value, BaseModel
+        ):  # not its dump, which hides fields, and the kinds of models
+            names = type(value).model_fields
+            fields = {name: item for name, item in vars(value).items() if name in names}
+            return {**fields, **(value.model_extra or {})}
         if isinstance(value, enum.Enum):
             return value.name
         if _is_data(value):
             return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
         msg = "give `encode`"
         raise TypeError(msg)
+
+
+def _import_name(grader: Callable[..., object]) -> str | None:
+    """Return the name by which any process can import a function, or None."""
+    if not inspect.isfunction(grader) or grader.__module__ == "__main__":
+        return None
+    found: object = sys.modules.get(grader.__module__)
+    for name in grader.__qualname__.split("."):
+        found = getattr(found, name, None)
+    # What a decorator returns may have the name of another function.
+    return f"{grader.__module__}.{grader.__qualname__}" if found is grader else None
 
 
 def _is_data(value: object) -> bool:
