@@ -81,6 +81,8 @@ def placed(found: Extraction, text: str, cuts: list[tuple[int, int]]) -> Extract
         return found
     start, end = found.span
     for begin, stop in cuts:
+        if begin > end:
+            break
         if begin <= start:
             start += stop - begin
         if begin < end:
