@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from collections.abc import Callable, Iterable
@@ -23,6 +24,7 @@ from rolloutlib.graders import (
     acalibrate,
     calibrate,
 )
+from rolloutlib.types import Chat
 
 pytestmark = pytest.mark.anyio
 
@@ -223,3 +225,33 @@ def test_kappa_is_symmetric_and_at_most_one(pairs: list[tuple[int, int]]) -> Non
     else:
         assert -1 <= forth.kappa <= 1
         assert (forth.kappa == 1) == (mine == theirs)
+
+
+@pytest.mark.parametrize("values", [[0.0, 1e-200], [0.0, 1e308], [-1e308, 1e308]])
+async def test_no_finite_verdict_keeps_the_others_from_being_measured(values: list[float]) -> None:
+    anything = Criterion(id="n", description="How many?", scale=None)
+    known = [CalibrationCase(value, anything, index) for index, value in enumerate(values)]
+    result = calibrate(lambda value, _: value, known, repeats=2, threshold=None)
+    assert result.correlation == pytest.approx(1)
+    assert result.rank_correlation == pytest.approx(1)
+    assert result.repeat_variance == 0
+    assert result.num_verdicts == 4
+
+
+async def test_numbers_that_overflow_are_not_defined() -> None:
+    verdicts = itertools.cycle([1e308, -1e308])
+    anything = Criterion(id="n", description="How many?", scale=None)
+    known = [CalibrationCase("x", anything, 1e308), CalibrationCase("x", anything, 0)]
+    result = calibrate(lambda *_: next(verdicts), known, repeats=2)
+    assert result.repeat_variance is None
+    assert "repeat variance            -  over 2 cases" in result.table()
+
+
+async def test_a_calibration_that_cannot_be_made_is_refused_and_no_failure() -> None:
+    async def model(chat: Chat) -> str:
+        raise NotImplementedError
+
+    with pytest.raises(TypeError, match="a verdict has to be awaited: use acalibrate"):
+        calibrate(Judge(model), [CalibrationCase("18", CORRECT, 1.0)])
+    with pytest.raises(ValueError, match="threshold must be finite"):
+        calibrate(lambda *_: 1.0, cases(1), threshold=math.nan)

@@ -22,6 +22,7 @@ from rolloutlib.graders import (
     VerdictError,
     VotingGrader,
 )
+from rolloutlib.types import Chat
 
 pytestmark = pytest.mark.anyio
 
@@ -220,3 +221,30 @@ def test_a_score_is_made_of_the_verdicts_alone(votes: list[float | None], combin
     assert score.metadata["votes"]["failed"] == len(votes) - len(values)
     if combine == "mean":
         assert score.value == statistics.fmean(values)
+
+
+@either_way
+async def test_a_vote_off_the_scale_or_a_bool_is_a_failure(asynchronous: bool) -> None:
+    voter = scripted(1.0, True, 9e124, 0.5)
+    voting = VotingGrader(voter, num_votes=4, min_votes=2, concurrency=1)
+    votes = (await ask(voting, asynchronous)).metadata["votes"]
+    assert votes["values"] == [1.0, 0.5]
+    assert votes["errors"] == {"TypeError": 1, "ValueError": 1}
+
+
+async def test_a_vote_that_has_to_be_awaited_is_no_failed_vote() -> None:
+    async def model(chat: Chat) -> str:
+        raise NotImplementedError
+
+    with pytest.raises(TypeError, match="a verdict has to be awaited: use ascore"):
+        VotingGrader(Judge(model)).score("18", CORRECT)
+
+
+@pytest.mark.parametrize("told", ["small", {"name": "small"}, 3])
+async def test_a_name_under_judge_in_the_metadata_of_votes_is_no_usage(told: Any) -> None:
+    def vote(input: str, rubric: Criterion) -> Score:
+        return Score(1.0, metadata={"judge": told})
+
+    score = VotingGrader(vote).score("18", CORRECT)
+    assert (score.value, "judge" in score.metadata) == (1.0, False)
+    assert JudgeUsage.of(vote("18", CORRECT)) == JudgeUsage()

@@ -6,7 +6,7 @@ from collections.abc import Awaitable
 
 from rolloutlib._values import is_flag, to_float
 from rolloutlib.graders._awaitables import at_once
-from rolloutlib.graders._criteria import Scale
+from rolloutlib.graders._criteria import Criterion, Scale
 from rolloutlib.scores import Score, ScoreValue
 
 
@@ -32,6 +32,11 @@ def read_score(
         result = number if isinstance(number, Score) else Score(to_float(number, place))
     check_scale(result.value, place, scale)
     return result
+
+
+def scale_by(rubric: object) -> Scale | None:
+    """Return the scale of scores by a criterion, or None for any number by something else."""
+    return rubric.scale if isinstance(rubric, Criterion) else None
 
 
 def check_scale(value: float, place: str, scale: Scale | None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections import Counter
 from collections.abc import Hashable, Sequence
+from fractions import Fraction
 
 
 def cohens_kappa(first: Sequence[Hashable], second: Sequence[Hashable]) -> float | None:
@@ -36,12 +37,37 @@ def correlation(first: Sequence[float], second: Sequence[float]) -> float | None
     """Return Pearson's correlation coefficient, or None where one side does not vary."""
     if len(set(first)) < 2 or len(set(second)) < 2:
         return None
-    return statistics.correlation(first, second)
+    return statistics.correlation(_normal(first), _normal(second))
+
+
+def mean(values: Sequence[float]) -> float | None:
+    """Return the mean, or None where there is nothing, or it overflows."""
+    try:
+        return statistics.fmean(values) if values else None
+    except OverflowError:
+        return None
+
+
+def mean_variance(samples: Sequence[Sequence[float]]) -> float | None:
+    """Return the mean of the sample variances, or None where there is no sample, or it overflows."""
+    try:
+        return mean([statistics.variance(sample) for sample in samples])
+    except OverflowError:
+        return None
 
 
 def rank_correlation(first: Sequence[float], second: Sequence[float]) -> float | None:
     """Return Spearman's rank correlation coefficient: Pearson's of the ranks, equal values at their mean."""
     return correlation(_ranks(first), _ranks(second))
+
+
+def _normal(values: Sequence[float]) -> list[float]:
+    """Map values linearly onto 0 to 1, so that no square of a difference under- or overflows."""
+    low, high = min(values), max(values)
+    return [
+        float((Fraction(value) - Fraction(low)) / (Fraction(high) - Fraction(low)))
+        for value in values
+    ]
 
 
 def _ranks(values: Sequence[float]) -> list[float]:

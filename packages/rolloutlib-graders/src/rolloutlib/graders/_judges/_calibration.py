@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import statistics
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, cast
@@ -14,7 +13,13 @@ from rolloutlib._calls import async_form, call, check_count, is_async
 from rolloutlib._values import to_float
 from rolloutlib.graders._awaitables import at_once
 from rolloutlib.graders._composite import DEFAULT_CONCURRENCY
-from rolloutlib.graders._judges._agreement import cohens_kappa, correlation, rank_correlation
+from rolloutlib.graders._judges._agreement import (
+    cohens_kappa,
+    correlation,
+    mean,
+    mean_variance,
+    rank_correlation,
+)
 from rolloutlib.graders._judges._many import amap_all, map_all
 from rolloutlib.graders._judges._replies import sum_usage
 from rolloutlib.graders._judges._tables import (
@@ -27,6 +32,7 @@ from rolloutlib.graders._judges._tables import (
     table,
 )
 from rolloutlib.graders._judges._usage import JudgeUsage
+from rolloutlib.graders._reading import read_score
 from rolloutlib.scores import Grader, Score
 
 InputT = TypeVar("InputT")
@@ -60,7 +66,7 @@ class Calibration:
     """How the verdicts of a grader compare with the gold grades, and with one another.
 
     All but the numbers of cases are over verdicts: a failure is none, and counted. A number is None where
-    it is not defined, as a correlation with something that does not vary.
+    it is not defined, as a correlation with something that does not vary, or too large for a float.
 
     Attributes:
         num_cases: How many cases there were.
@@ -84,7 +90,8 @@ class Calibration:
         num_repeated: Cases with two verdicts or more, which is what the next two are over.
         repeat_variance: The mean of the sample variances of their verdicts.
         num_unanimous: Those whose verdicts all have the same label.
-        usage: What judges used.
+        usage: What judges used for verdicts, and for replies without one. What came before an error of
+            the model itself is counted by `Judge.usage` alone.
         values: The verdicts of each case.
     """
 
@@ -160,16 +167,17 @@ def calibrate(
         The numbers. What the grader raises is a failure, and counted.
 
     Raises:
-        TypeError: The grader is a coroutine function.
-        ValueError: There are no cases, or fewer than one repeat.
+        TypeError: The grader's verdicts have to be awaited, or the threshold is no number.
+        ValueError: There are no cases, fewer than one repeat, or the threshold is not finite.
     """
     if is_async(grader):
         msg = f"the grader is a coroutine function, {grader!r}: use acalibrate"
         raise TypeError(msg)
-    known, work = _work(cases, repeats)
+    known, work = _work(cases, repeats, threshold)
 
     def grade(case: CalibrationCase[InputT, RubricT]) -> Score:
-        return Score.from_value(at_once(grader(case.input, case.rubric), "a verdict"))
+        verdict = at_once(grader(case.input, case.rubric), "a verdict", "acalibrate")
+        return read_score(verdict, "a verdict", None)
 
     return _measure(known, repeats, threshold, map_all(grade, work, on_error="record"))
 
@@ -194,26 +202,30 @@ async def acalibrate(
         inline: Call a synchronous grader on the event loop, if it never blocks.
 
     Raises:
-        ValueError: There are no cases, or a number is below 1.
+        TypeError: The threshold is no number.
+        ValueError: There are no cases, the threshold is not finite, or a number is below 1.
     """
-    known, work = _work(cases, repeats)
+    known, work = _work(cases, repeats, threshold)
     agrader = async_form(grader)
 
     async def grade(case: CalibrationCase[InputT, RubricT]) -> Score:
-        return Score.from_value(await call(agrader, case.input, case.rubric, inline=inline))
+        verdict = await call(agrader, case.input, case.rubric, inline=inline)
+        return read_score(verdict, "a verdict", None)
 
     results = await amap_all(grade, work, on_error="record", concurrency=concurrency)
     return _measure(known, repeats, threshold, results)
 
 
 def _work(
-    cases: Iterable[CalibrationCase[InputT, RubricT]], repeats: int
+    cases: Iterable[CalibrationCase[InputT, RubricT]], repeats: int, threshold: float | None
 ) -> tuple[
     list[CalibrationCase[InputT, RubricT]],
     list[CalibrationCase[InputT, RubricT]],
 ]:
     """Return the cases, and what is to be graded: each case as often as asked for, in a row."""
     check_count("repeats", repeats)
+    if threshold is not None:
+        to_float(threshold, "threshold")
     known = list(cases)
     if not known:
         msg = "a calibration needs cases, got none"
@@ -256,16 +268,12 @@ def _measure(
         num_wrong_accepted=sum(mine is True for mine in refusals),
         num_right=len(acceptances),
         num_right_refused=sum(mine is False for mine in acceptances),
-        mean_absolute_error=_mean([abs(value - gold) for value, gold in pairs]),
+        mean_absolute_error=mean([abs(value - gold) for value, gold in pairs]),
         correlation=correlation(verdicts, golds),
         rank_correlation=rank_correlation(verdicts, golds),
         num_repeated=len(repeated),
-        repeat_variance=_mean([statistics.variance(row) for row in repeated]),
+        repeat_variance=mean_variance(repeated),
         num_unanimous=sum(len({label(value) for value in row}) == 1 for row in repeated),
         usage=sum_usage(results),
         values=values,
     )
-
-
-def _mean(values: Sequence[float]) -> float | None:
-    return statistics.fmean(values) if values else None

@@ -9,6 +9,7 @@ import anyio
 import anyio.lowlevel
 
 from rolloutlib._calls import RefuseStrayCancellation, read_concurrency, run_workers
+from rolloutlib.graders._awaitables import AwaitableError
 
 ItemT = TypeVar("ItemT")
 T = TypeVar("T")
@@ -38,12 +39,15 @@ def map_all(
         on_error: "record" puts an exception in the place of a result.
 
     Raises:
+        AwaitableError: A result would have to be awaited, whatever `on_error` says.
         BaseException: What the function raises, unless it is recorded.
     """
     results: list[T | Exception] = []
     for item in items:
         try:
             results.append(function(item))
+        except AwaitableError:
+            raise
         except Exception as error:
             if on_error == "raise":
                 raise

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, cast
 
 from rolloutlib.scores import Score
 
@@ -39,8 +41,16 @@ class JudgeUsage:
 
     @classmethod
     def of(cls, score: Score) -> JudgeUsage:
-        """Return what the judges of a score and of its components used, as its metadata tells."""
-        own = cls(**score.metadata.get("judge", {}))
+        """Return what the judges of a score and of its components used, as its metadata tells.
+
+        Something else under "judge", as the name of a model, tells nothing.
+        """
+        told: object = score.metadata.get("judge")
+        own = cls()
+        if isinstance(told, Mapping):
+            counts = cast("Mapping[str, Any]", told)
+            if set(counts) == set(_NAMES) and all(type(each) is int for each in counts.values()):
+                own = cls(**counts)
         return sum([cls.of(part) for part in score.components.values()], own)
 
     def to_dict(self) -> dict[str, int]:

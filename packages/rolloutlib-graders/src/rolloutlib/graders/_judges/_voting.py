@@ -11,12 +11,12 @@ import anyio
 
 from rolloutlib._calls import async_form, call, check_count, is_async, read_concurrency
 from rolloutlib._exceptions import add_note
-from rolloutlib.graders._awaitables import at_once
 from rolloutlib.graders._composite import DEFAULT_CONCURRENCY
 from rolloutlib.graders._criteria import plain_metadata
 from rolloutlib.graders._judges._many import amap_all, map_all
 from rolloutlib.graders._judges._replies import VerdictError, sum_usage
 from rolloutlib.graders._judges._usage import JudgeUsage
+from rolloutlib.graders._reading import read_score, scale_by
 from rolloutlib.graders._rubric import rubric_names
 from rolloutlib.scores import Grader, Score
 
@@ -96,14 +96,16 @@ class VotingGrader(Generic[InputT, RubricT]):
 
         Raises:
             VerdictError: There are fewer verdicts than there must be; its cause is the last failure.
-            TypeError: The grader is a coroutine function.
+            TypeError: The grader's verdicts have to be awaited.
         """
         if is_async(self._grader):
             msg = f"the grader is a coroutine function, {self._grader!r}: use ascore"
             raise TypeError(msg)
 
+        scale = scale_by(rubric)
+
         def vote(_: int) -> Score:
-            return Score.from_value(at_once(self._grader(input, rubric), "a verdict"))
+            return read_score(self._grader(input, rubric), "a verdict", scale)
 
         return self._count(map_all(vote, range(self._num_votes), on_error="record"), rubric)
 
@@ -113,10 +115,11 @@ class VotingGrader(Generic[InputT, RubricT]):
         Raises:
             VerdictError: There are fewer verdicts than there must be; its cause is the last failure.
         """
-        grade = async_form(self._grader)
+        grade, scale = async_form(self._grader), scale_by(rubric)
 
         async def vote(_: int) -> Score:
-            return Score.from_value(await call(grade, input, rubric, inline=self._inline))
+            verdict = await call(grade, input, rubric, inline=self._inline)
+            return read_score(verdict, "a verdict", scale)
 
         votes = await amap_all(
             vote, range(self._num_votes), on_error="record", concurrency=self._concurrency
