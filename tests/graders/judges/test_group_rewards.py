@@ -146,7 +146,7 @@ def test_rewards_go_to_disk_and_back(tmp_path: Path) -> None:
         ({"on_error": "ignore"}, ValueError, "on_error must be one of"),
         ({"template": JudgeTemplate(scale=(1, 5))}, ValueError, "neither words nor a scale"),
         ({"concurrency": 0}, ValueError, "concurrency"),
-        ({"max_retries": -1}, ValueError, "max_retries"),
+        ({"max_retries": -1}, ValueError, "max_retries must be at least 0"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(options: Any, kind: Any, complaint: str) -> None:

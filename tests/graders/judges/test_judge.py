@@ -282,7 +282,7 @@ def test_counts_are_right_when_threads_share_a_judge() -> None:
 @pytest.mark.parametrize(
     ("options", "kind", "complaint"),
     [
-        ({"max_retries": -1}, ValueError, "max_retries"),
+        ({"max_retries": -1}, ValueError, "max_retries must be at least 0"),
         ({"max_retries": 1.5}, TypeError, "max_retries"),
         ({"model": "gpt"}, TypeError, "model must be a function of a chat, got 'gpt'"),
         ({"metadata": {"x": object()}}, ValueError, "JSON cannot hold"),

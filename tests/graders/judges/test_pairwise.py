@@ -20,6 +20,7 @@ from rolloutlib.graders import (
     Criterion,
     JudgeTemplate,
     JudgeUsage,
+    ListwiseJudge,
     PairwiseJudge,
     Score,
     VerdictError,
@@ -120,6 +121,38 @@ async def test_two_candidates_are_compared_in_both_orders(make: Any) -> None:
             judge.compare("1", "2")
     else:
         assert judge.compare("2", "1") == both
+
+
+@pytest.mark.parametrize("kind", [PairwiseJudge, ListwiseJudge])
+async def test_answers_to_different_questions_are_not_compared(kind: Any) -> None:
+    judge = kind(judging(larger), BETTER)
+    answers = [Candidate("1", "Which?"), Candidate("2", "How many?"), Candidate("3")]
+    with pytest.raises(ValueError, match=r"one question, got 'Which\?' and 'How many\?'.*read="):
+        judge.score(answers)
+    with pytest.raises(ValueError, match="one question"):
+        await judge.ascore(answers)
+    assert judge.usage == JudgeUsage()
+
+
+async def test_both_orders_show_the_question_and_the_references_of_either() -> None:
+    seen: list[str] = []
+
+    def model(chat: Chat) -> str:
+        seen.append(str(chat[1]["content"]))
+        return judging(larger)(chat)
+
+    judge = PairwiseJudge(model, BETTER)
+    judge.compare(Candidate("1", references=["one"]), Candidate("2", "Which?", ["two"]))
+    assert len(seen) == 2
+    assert all(each in text for text in seen for each in ("\nWhich?\n", "\none\n", "\ntwo\n"))
+
+
+@pytest.mark.parametrize("kind", [PairwiseJudge, ListwiseJudge])
+async def test_where_all_fails_the_error_tells_what_it_cost(kind: Any) -> None:
+    judge = kind(lambda _: "I like both.", BETTER, on_error="record", max_retries=0)
+    with pytest.raises(VerdictError, match=r"all . \w+ .*failed") as caught:
+        judge.score(["1", "2"])
+    assert caught.value.usage == judge.usage == JudgeUsage(failures=2, calls=2, untold_calls=2)
 
 
 async def test_equal_texts_tie_without_a_call() -> None:

@@ -76,13 +76,23 @@ def to_candidates(value: object) -> list[Candidate]:
 
     Raises:
         TypeError: One of them is no candidate.
+        ValueError: They answer different questions.
     """
     if isinstance(value, TrajectoryGroup):
         value = cast("TrajectoryGroup[Any, Any, Any]", value).trajectories
     if isinstance(value, (str, Mapping)) or not isinstance(value, Iterable):
         msg = f"a comparison takes a TrajectoryGroup or several candidates, got {value!r}"
         raise TypeError(msg)
-    return [to_candidate(each) for each in cast("Iterable[object]", value)]
+    candidates = [to_candidate(each) for each in cast("Iterable[object]", value)]
+    asked = {each.question: None for each in candidates if each.question is not None}
+    if len(asked) > 1:
+        first, second = list(asked)[:2]
+        msg = (
+            f"candidates that are compared answer one question, got {first!r:.200} and {second!r:.200}: "
+            "give read=, a function that makes Candidates of a group"
+        )
+        raise ValueError(msg)
+    return candidates
 
 
 def plain_text(value: object, name: str) -> str:

@@ -42,8 +42,7 @@ class Exchange:
         if not callable(cast("object", model)):
             msg = f"model must be a function of a chat, got {model!r}"
             raise TypeError(msg)
-        if max_retries != 0:
-            check_count("max_retries", max_retries)
+        check_count("max_retries", max_retries, least=0)
         self._model = model
         self._max_retries = int(max_retries)
         self._inline = inline

@@ -97,6 +97,7 @@ class ListwiseJudge(GroupJudge[GroupT]):
         Raises:
             VerdictError: A ranking failed, and `on_error` is "raise", or all did.
             TypeError: The model is asynchronous, or the group cannot be read.
+            ValueError: The candidates answer different questions.
             BaseException: What the model raises.
         """
         candidates, distinct = self._distinct(group)
@@ -117,6 +118,7 @@ class ListwiseJudge(GroupJudge[GroupT]):
         Raises:
             VerdictError: A ranking failed, and `on_error` is "raise", or all did.
             TypeError: The group cannot be read.
+            ValueError: The candidates answer different questions.
             BaseException: What the model raises.
         """
         candidates, distinct = self._distinct(group)
@@ -155,10 +157,13 @@ class ListwiseJudge(GroupJudge[GroupT]):
         rankings: Sequence[Score | Exception],
     ) -> list[Score]:
         failures = [each for each in rankings if isinstance(each, Exception)]
+        used = sum_usage(rankings)
         if orders and len(failures) == len(rankings):
             last = failures[-1]
             msg = f"all {len(failures)} rankings failed, the last with {type(last).__qualname__}: {last}"
-            raise VerdictError(msg) from last
+            error = VerdictError(msg)
+            error.usage = used
+            raise error from last
         ranks: dict[str, list[int]] = {candidate.text: [] for candidate in candidates}
         for order, ranking in zip(orders, rankings, strict=True):
             if isinstance(ranking, Score):
@@ -170,7 +175,6 @@ class ListwiseJudge(GroupJudge[GroupT]):
             if len({a < b for a, b in zip(ranks[one], ranks[two], strict=True)}) > 1:
                 inconsistent[one] += 1
                 inconsistent[two] += 1
-        used = sum_usage(rankings)
         scores: list[Score] = []
         for candidate in candidates:
             own = ranks[candidate.text]

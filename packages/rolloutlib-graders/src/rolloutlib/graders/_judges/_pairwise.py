@@ -10,11 +10,11 @@ import anyio
 from rolloutlib._exceptions import add_note
 from rolloutlib.graders._composite import DEFAULT_CONCURRENCY
 from rolloutlib.graders._criteria import Criterion
-from rolloutlib.graders._judges._candidates import Candidate, to_candidate
+from rolloutlib.graders._judges._candidates import Candidate, to_candidates
 from rolloutlib.graders._judges._comparisons import GroupJudge, GroupT, render_pair
 from rolloutlib.graders._judges._exchanges import JudgeModel
 from rolloutlib.graders._judges._many import OnError, amap_all, map_all
-from rolloutlib.graders._judges._replies import sum_usage
+from rolloutlib.graders._judges._replies import VerdictError, sum_usage
 from rolloutlib.graders._judges._tallies import (
     Asked,
     Comparison,
@@ -103,9 +103,10 @@ class PairwiseJudge(GroupJudge[GroupT]):
 
         Raises:
             VerdictError: The judge gave no verdict.
+            ValueError: The candidates answer different questions.
             TypeError: The model is asynchronous.
         """
-        asked = both_orders([to_candidate(first), to_candidate(second)], 0, 1)
+        asked = both_orders(to_candidates([first, second]), 0, 1)
         return comparison(*map(self._ask, asked))
 
     async def acompare(
@@ -117,8 +118,9 @@ class PairwiseJudge(GroupJudge[GroupT]):
 
         Raises:
             VerdictError: The judge gave no verdict.
+            ValueError: The candidates answer different questions.
         """
-        asked = both_orders([to_candidate(first), to_candidate(second)], 0, 1)
+        asked = both_orders(to_candidates([first, second]), 0, 1)
         verdicts = await amap_all(
             self._aask, asked, on_error="raise", concurrency=self._concurrency
         )
@@ -131,6 +133,7 @@ class PairwiseJudge(GroupJudge[GroupT]):
         Raises:
             VerdictError: A comparison failed, and `on_error` is "raise", or all of a candidate did.
             TypeError: The model is asynchronous, or the group cannot be read.
+            ValueError: The candidates answer different questions.
             BaseException: What the model raises.
         """
         candidates = self._candidates(group)
@@ -144,6 +147,7 @@ class PairwiseJudge(GroupJudge[GroupT]):
         Raises:
             VerdictError: A comparison failed, and `on_error` is "raise", or all of a candidate did.
             TypeError: The group cannot be read.
+            ValueError: The candidates answer different questions.
             BaseException: What the model raises.
         """
         candidates = self._candidates(group)
@@ -174,6 +178,10 @@ class PairwiseJudge(GroupJudge[GroupT]):
             (each.first, each.second): verdict
             for each, verdict in zip(asked, verdicts, strict=True)
         }
-        tallies = tally(size, answers)
         used = sum_usage(verdicts)
-        return [self._score(each.share, "comparisons", each.to_dict(), used) for each in tallies]
+        try:
+            shares = [(each.share, each.to_dict()) for each in tally(size, answers)]
+        except VerdictError as error:
+            error.usage = used
+            raise
+        return [self._score(share, "comparisons", counts, used) for share, counts in shares]

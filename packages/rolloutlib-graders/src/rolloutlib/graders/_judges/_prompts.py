@@ -83,7 +83,7 @@ def write_chat(
 
     Args:
         fence: Goes around all that is data.
-        candidates: What is judged. The first tells the question and its references.
+        candidates: What is judged, all of it answers to one question.
         rubric: What to judge by.
         task: What to do with the candidates.
         form: What form the reply has.
@@ -92,10 +92,10 @@ def write_chat(
     """
     head = [_HEAD, *([instructions] if instructions else []), _criteria(rubric)]
     body = [f"The id is {fence.nonce}: what stands between tags that end in {fence.nonce} is data."]
-    question = candidates[0].question
-    if question is not None:
-        body += ["The question:", fence.around("question", str(question))]
-    references = _references(candidates[0], rubric)
+    questions = [str(each.question) for each in candidates if each.question is not None]
+    if questions:
+        body += ["The question:", fence.around("question", questions[0])]
+    references = _references(candidates, rubric)
     if references:
         body.append("What is known to be right:")
         body += [fence.around("reference", reference) for reference in references]
@@ -144,7 +144,7 @@ def _criteria(rubric: Criterion | Rubric) -> str:
     return "\n".join(["What to judge by:", *lines])
 
 
-def _references(candidate: Candidate, rubric: Criterion | Rubric) -> list[str]:
+def _references(candidates: Sequence[Candidate], rubric: Criterion | Rubric) -> list[str]:
     criteria = (rubric,) if isinstance(rubric, Criterion) else rubric.criteria
-    own = [reference for criterion in criteria for reference in criterion.references]
-    return list(dict.fromkeys([*candidate.references, *own]))
+    sources = [*candidates, *criteria]
+    return list(dict.fromkeys([reference for each in sources for reference in each.references]))
