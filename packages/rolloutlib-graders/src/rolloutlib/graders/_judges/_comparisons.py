@@ -35,8 +35,6 @@ GroupT = TypeVar(
     default=TrajectoryGroup[Any, Any, Any] | Sequence[str | Candidate | Trajectory[Any, Any]],
 )
 
-Render = Callable[[JudgeTemplate, Sequence[Candidate], Criterion | Rubric], JudgePrompt]
-
 
 class GroupJudge(Generic[GroupT]):
     """What judges that compare the members of a group share; see `PairwiseJudge`."""
@@ -45,7 +43,6 @@ class GroupJudge(Generic[GroupT]):
         self,
         model: JudgeModel,
         rubric: Criterion | Rubric,
-        render: Render,
         *,
         template: JudgeTemplate | None = None,
         read: Callable[[GroupT], Sequence[str | Candidate | Trajectory[Any, Any]]] | None = None,
@@ -71,11 +68,10 @@ class GroupJudge(Generic[GroupT]):
         self._exchange = Exchange(model, max_retries=max_retries, inline=inline)
         self._is_async = is_async(model)
 
-        def prompt(candidates: Sequence[Candidate], rubric: Criterion | Rubric) -> JudgePrompt:
-            return render(prompts, candidates, rubric)
-
         self._grader: LLMGrader[Sequence[Candidate], Criterion | Rubric, JudgePrompt, Score] = (
-            LLMGrader(sample=self._exchange.sample, render=prompt, parse=identity, inline=inline)
+            LLMGrader(
+                sample=self._exchange.sample, render=self._render, parse=identity, inline=inline
+            )
         )
 
     def __call__(self, group: GroupT, /) -> Any:
@@ -97,6 +93,9 @@ class GroupJudge(Generic[GroupT]):
     def usage(self) -> JudgeUsage:
         """What the judge was asked until now, and what it used, failures included."""
         return self._exchange.meter.usage
+
+    def _render(self, candidates: Sequence[Candidate], rubric: Criterion | Rubric) -> JudgePrompt:
+        raise NotImplementedError
 
     def _candidates(self, group: GroupT) -> list[Candidate]:
         return to_candidates(group if self._read is None else self._read(group))

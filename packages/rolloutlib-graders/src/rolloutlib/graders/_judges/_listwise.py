@@ -19,6 +19,7 @@ from rolloutlib.graders._judges._candidates import Candidate
 from rolloutlib.graders._judges._comparisons import GroupJudge, GroupT, render_list
 from rolloutlib.graders._judges._exchanges import JudgeModel
 from rolloutlib.graders._judges._many import OnError, amap_all, map_all
+from rolloutlib.graders._judges._prompts import JudgePrompt
 from rolloutlib.graders._judges._replies import VerdictError, sum_usage
 from rolloutlib.graders._judges._templates import JudgeTemplate
 from rolloutlib.graders._rubric import Rubric
@@ -76,7 +77,6 @@ class ListwiseJudge(GroupJudge[GroupT]):
         super().__init__(
             model,
             rubric,
-            render_list,
             template=template,
             read=read,
             on_error=on_error,
@@ -135,6 +135,9 @@ class ListwiseJudge(GroupJudge[GroupT]):
             rank, orders, on_error=self._on_error, concurrency=self._concurrency
         )
         return self._place(candidates, orders, rankings)
+
+    def _render(self, candidates: Sequence[Candidate], rubric: Criterion | Rubric) -> JudgePrompt:
+        return render_list(self._template, candidates, rubric)
 
     def _distinct(self, group: GroupT) -> tuple[list[Candidate], dict[str, Candidate]]:
         candidates = self._candidates(group)

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import anyio
-
 from rolloutlib._exceptions import add_note
-from rolloutlib.graders._composite import DEFAULT_CONCURRENCY
 from rolloutlib.graders._criteria import Criterion
 from rolloutlib.graders._judges._candidates import Candidate, to_candidates
 from rolloutlib.graders._judges._comparisons import GroupJudge, GroupT, render_pair
-from rolloutlib.graders._judges._exchanges import JudgeModel
-from rolloutlib.graders._judges._many import OnError, amap_all, map_all
+from rolloutlib.graders._judges._many import amap_all, map_all
+from rolloutlib.graders._judges._prompts import JudgePrompt
 from rolloutlib.graders._judges._replies import VerdictError, sum_usage
 from rolloutlib.graders._judges._tallies import (
     Asked,
@@ -23,7 +20,6 @@ from rolloutlib.graders._judges._tallies import (
     comparison,
     tally,
 )
-from rolloutlib.graders._judges._templates import JudgeTemplate
 from rolloutlib.graders._rubric import Rubric
 from rolloutlib.rollouts import Trajectory
 from rolloutlib.scores import Score
@@ -62,32 +58,6 @@ class PairwiseJudge(GroupJudge[GroupT]):
         TypeError: An argument has the wrong type.
         ValueError: An argument has no usable value.
     """
-
-    def __init__(
-        self,
-        model: JudgeModel,
-        rubric: Criterion | Rubric,
-        *,
-        template: JudgeTemplate | None = None,
-        read: Callable[[GroupT], Sequence[str | Candidate | Trajectory[Any, Any]]] | None = None,
-        on_error: OnError = "raise",
-        max_retries: int = 2,
-        metadata: Mapping[str, Any] | None = None,
-        concurrency: int | anyio.CapacityLimiter = DEFAULT_CONCURRENCY,
-        inline: bool = False,
-    ) -> None:
-        super().__init__(
-            model,
-            rubric,
-            render_pair,
-            template=template,
-            read=read,
-            on_error=on_error,
-            max_retries=max_retries,
-            metadata=metadata,
-            concurrency=concurrency,
-            inline=inline,
-        )
 
     @staticmethod
     def num_calls(group_size: int) -> int:
@@ -156,6 +126,9 @@ class PairwiseJudge(GroupJudge[GroupT]):
             self._aask, asked, on_error=self._on_error, concurrency=self._concurrency
         )
         return self._rewards(len(candidates), asked, verdicts)
+
+    def _render(self, candidates: Sequence[Candidate], rubric: Criterion | Rubric) -> JudgePrompt:
+        return render_pair(self._template, candidates, rubric)
 
     def _ask(self, asked: Asked) -> Score:
         try:
