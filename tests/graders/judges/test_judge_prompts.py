@@ -64,7 +64,7 @@ def test_a_prompt_reads_its_own_reply_alone() -> None:
         prompts[1].parse(reply)
     unnamed = JudgeTemplate(verdict_id=False).render("18", CORRECT)
     assert unnamed.parse('{"score": 1}') == Score(1.0)
-    assert '"id"' not in unnamed.text
+    assert '"id"' not in chat_text(unnamed.chat)
 
 
 def test_the_hostile_candidates_stay_inside_their_tags(
@@ -81,7 +81,7 @@ def test_the_hostile_candidates_stay_inside_their_tags(
             frame = contents(prompt).replace(case["response"], "x", 1)
             assert frame.replace(prompt.verdict_id, plain.verdict_id) == contents(plain)
             # A judge that repeats the candidate, or the whole prompt, gives no verdict.
-            for echo in (case["response"], prompt.text):
+            for echo in (case["response"], chat_text(prompt.chat)):
                 with pytest.raises(VerdictError):
                     prompt.parse(echo)
 
@@ -124,7 +124,7 @@ def test_nonces_are_fresh_unless_seeded() -> None:
     assert len({TEMPLATE.render("18", CORRECT).verdict_id for _ in range(100)}) == 100
     first, again = (JudgeTemplate(seed=7).render("18", CORRECT) for _ in range(2))
     assert first == again
-    assert first.text == again.text
+    assert chat_text(first.chat) == chat_text(again.chat)
     others = [
         JudgeTemplate(seed=8).render("18", CORRECT),
         JudgeTemplate(seed="7").render("18", CORRECT),
@@ -169,7 +169,7 @@ def test_a_rubric_asks_for_each_criterion_on_its_scale() -> None:
         ),
     )
     prompt = TEMPLATE.render("x", rubric)
-    assert 'What to judge by:\nBe strict.\n- a: First.\n- "b": Second.' in prompt.text
+    assert 'What to judge by:\nBe strict.\n- a: First.\n- "b": Second.' in chat_text(prompt.chat)
     assert (
         '"criteria": {"a": <a number from 0 (not at all) to 1 (fully)>, "\\"b\\"": ' in prompt.form
     )
@@ -207,9 +207,8 @@ def test_prompts_about_other_candidates_begin_the_same() -> None:
 
 def test_a_prompt_for_models_that_continue_text() -> None:
     prompt = TEMPLATE.render("x", CORRECT)
-    assert prompt.text == chat_text(prompt.chat)
-    assert prompt.text.startswith("system: You are a careful judge of answers.")
-    assert prompt.text.endswith("\n\nassistant:")
+    assert chat_text(prompt.chat).startswith("system: You are a careful judge of answers.")
+    assert chat_text(prompt.chat).endswith("\n\nassistant:")
 
 
 @pytest.mark.parametrize(

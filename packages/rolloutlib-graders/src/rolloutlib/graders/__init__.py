@@ -18,7 +18,7 @@ from rolloutlib.graders._judges._calibration import (
     calibrate,
 )
 from rolloutlib.graders._judges._candidates import Candidate, chat_text
-from rolloutlib.graders._judges._exchanges import JudgeModel, JudgeReply
+from rolloutlib.graders._judges._exchanges import JudgeModel
 from rolloutlib.graders._judges._judge import Judge
 from rolloutlib.graders._judges._listwise import ListwiseJudge
 from rolloutlib.graders._judges._pairwise import PairwiseJudge
@@ -68,7 +68,6 @@ __all__ = [
     "Judge",
     "JudgeModel",
     "JudgePrompt",
-    "JudgeReply",
     "JudgeTemplate",
     "JudgeUsage",
     "LLMGrader",

@@ -19,14 +19,14 @@ from rolloutlib.scores import Score
 from rolloutlib.types import Chat, Message
 
 JudgeReply: TypeAlias = str | Message | PolicyOutput[str] | PolicyOutput[Message]
-"""What a judge's model returns: text or a message, alone or in a `PolicyOutput`.
-
-A `PolicyOutput` tells the tokens used by its `prompt_tokens` and `tokens`, or in its info, as
-`{"usage": {"prompt_tokens": 120, "completion_tokens": 30}}`.
-"""
 
 JudgeModel: TypeAlias = Callable[[Chat], JudgeReply | Awaitable[JudgeReply]]
-"""A judge's model: any policy over chats, synchronous or asynchronous."""
+"""A judge's model: any policy over chats, synchronous or asynchronous.
+
+It returns text or a message, alone or in a `PolicyOutput`, which tells the tokens used by its
+`prompt_tokens` and `tokens`, or in its info, as `{"usage": {"prompt_tokens": 120,
+"completion_tokens": 30}}`.
+"""
 
 
 class Exchange:

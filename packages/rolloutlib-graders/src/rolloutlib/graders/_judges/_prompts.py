@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from rolloutlib.graders._criteria import Criterion
-from rolloutlib.graders._judges._candidates import Candidate, chat_text
+from rolloutlib.graders._judges._candidates import Candidate
 from rolloutlib.graders._judges._prompt_fence import Fence
 from rolloutlib.graders._rubric import Rubric
 from rolloutlib.scores import Score
@@ -28,7 +28,7 @@ class JudgePrompt:
     """What a judge is asked, and how its reply is read.
 
     Attributes:
-        chat: The messages.
+        chat: The messages; `chat_text` makes one text of them.
         verdict_id: What the reply must repeat, a nonce that also ends the tags around the data.
         form: The form of the reply, in words.
         parse: Makes a score of the reply, or raises `VerdictError`.
@@ -38,11 +38,6 @@ class JudgePrompt:
     verdict_id: str
     form: str
     parse: Callable[[str], Score] = field(compare=False, repr=False)
-
-    @property
-    def text(self) -> str:
-        """The messages as one text, for a model that continues text."""
-        return chat_text(self.chat)
 
 
 def check_rubric(rubric: object) -> None:
