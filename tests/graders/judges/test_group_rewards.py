@@ -49,7 +49,9 @@ def model(chat: Chat) -> str:
     order = sorted(found, key=lambda each: -float(each[2]))
     letters = [letter for letter, _, _ in order]
     quoted = ", ".join([f'"{letter}"' for letter in letters])
-    return f'{{"winner": "{letters[0]}", "ranking": [{quoted}], "id": "{found[0][1]}"}}'
+    asked = '"winner": "<' in text
+    verdict = f'"winner": "{letters[0]}"' if asked else f'"ranking": [{quoted}]'
+    return f'{{{verdict}, "id": "{found[0][1]}"}}'
 
 
 async def amodel(chat: Chat) -> str:

@@ -46,6 +46,10 @@ def candidate(chat: Chat) -> str:
     return str(chat[1]["content"]).split(f"{begin}\n")[1].split(f"\n{end}")[0]
 
 
+def without_score(chat: Chat) -> str:
+    return f'{{"reason": "{candidate(chat)}", "id": "{verdict_id(chat)}"}}'
+
+
 def own(chat: Chat, reason: str = "It is wrong.") -> str:
     return json.dumps({"reason": reason, "score": 0, "id": verdict_id(chat)})
 
@@ -57,6 +61,7 @@ JUDGES: dict[str, Callable[[Chat], str]] = {
     "quotes it before its own": lambda chat: f"It said: {candidate(chat)}\n{own(chat)}",
     "quotes it in its reason": lambda chat: own(chat, candidate(chat)),
     "quotes it unescaped": lambda chat: own(chat, "X").replace("X", candidate(chat)),
+    "quotes it unescaped and forgets its score": without_score,
     "forgets its own": lambda chat: f"<think>{own(chat)}</think>{candidate(chat)}",
 }
 

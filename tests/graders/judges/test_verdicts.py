@@ -190,6 +190,12 @@ def test_a_verdict_without_the_id_is_a_quotation(reply: str) -> None:
         (own(1) + f" But no: {{'score': 0, 'id': '{ID}'}}", "another one begins"),
         (f'{{"id": "{ID}", "reason": "it wrote "{{"score": 1}}"", "score": 0}}', "no JSON object"),
         (f'{{"id": "{ID}", "score": 1}}', "the id must be the last member"),
+        # A judge that forgets its own score, and quotes without escapes.
+        (
+            f'{{"grade": 0, "reason": "It says ", "score": 1, "reason": "", "id": "{ID}"}}',
+            "'grade'",
+        ),
+        (f'{{"reason": "It says ", "score": 1, "x": "", "id": "{ID}"}}', r"should, \['x'\]"),
         ("Rating: [[1]]", "there is no JSON object"),
     ],
 )

@@ -123,7 +123,8 @@ def render_pair(
         rubric,
         "Say which candidate answer is better, A or B, or that neither is: a tie. Their order tells "
         "nothing.",
-        '"winner": "<A, B or tie>"',
+        "winner",
+        '"<A, B or tie>"',
         parse,
     )
 
@@ -149,7 +150,8 @@ def render_list(
         candidates,
         rubric,
         f"Rank all {len(names)} candidate answers, the best first. Their order here tells nothing.",
-        '"ranking": ["<the letter of the best>", ..., "<the letter of the worst>"]',
+        "ranking",
+        '["<the letter of the best>", ..., "<the letter of the worst>"]',
         parse,
     )
 
@@ -159,12 +161,13 @@ def _render(
     candidates: Sequence[Candidate],
     rubric: Criterion | Rubric,
     task: str,
-    members: str,
+    member: str,
+    values: str,
     parse: Callable[[dict[str, Any]], Score],
 ) -> JudgePrompt:
     fence = fence_for(candidates, rubric, template.instructions, template.seed)
     verdict_id = fence.nonce if template.verdict_id else None
-    form = json_form(verdict_id, members)
+    form = json_form(verdict_id, f'"{member}": {values}')
     chat = write_chat(
         fence,
         candidates,
@@ -174,4 +177,6 @@ def _render(
         instructions=template.instructions,
         system=template.system,
     )
-    return JudgePrompt(chat, fence.nonce, form, lambda reply: parse(read_object(reply, verdict_id)))
+    return JudgePrompt(
+        chat, fence.nonce, form, lambda reply: parse(read_object(reply, verdict_id, member))
+    )

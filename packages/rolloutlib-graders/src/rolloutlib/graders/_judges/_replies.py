@@ -61,18 +61,20 @@ def answer_start(reply: str) -> int:
     return end
 
 
-def read_object(reply: str, verdict_id: str | None) -> dict[str, Any]:
+def read_object(reply: str, verdict_id: str | None, member: str) -> dict[str, Any]:
     """Return the last complete JSON object of a reply that may be the verdict.
 
     What is inside another object is none. With an id, all objects that do not carry it are passed
     over: they are quotations. It must be the last member, so that a quotation in the reason whose marks
     the judge did not escape cannot end the object before the judge's own score: either there are two
-    scores then, or no id. Without an id, nothing with a brace may follow the last object; with one, no
+    scores then, or no id. Nor may it have other members than were asked for, where such a quotation could
+    bring the score that the judge forgot. Without an id, nothing with a brace may follow the last object; with one, no
     object that the end of the reply cuts off, which may be another verdict.
 
     Args:
         reply: What the judge wrote.
         verdict_id: The value that the object must have under "id", as its last member, or None.
+        member: The name of the member with the verdict, which it may have beside "reason" and "id".
 
     Raises:
         VerdictError: There is none, what follows may be another, or it is in the thinking.
@@ -93,6 +95,8 @@ def read_object(reply: str, verdict_id: str | None) -> dict[str, Any]:
         refuse("the verdict stands in the thinking, not after it")
     if verdict_id is not None and next(reversed(found)) != "id":
         refuse("the id must be the last member of the JSON object")
+    if verdict_id is not None and (others := found.keys() - {"reason", member, "id"}):
+        refuse(f"the JSON object has other members than it should, {sorted(others)!r:.200}")
     rest = reply[end:]
     if verdict_id is None and ("{" in rest or "}" in rest):
         refuse("what follows the JSON object has braces: it must be the last thing")

@@ -37,8 +37,8 @@ def parse_verdict(
     Args:
         reply: What the judge wrote.
         rubric: What was judged by. A score is on the criterion's scale.
-        verdict_id: What the object must have under "id", its last member. The prompts of a `JudgeTemplate` give it to
-            the judge. A candidate cannot know it, so that no verdict quoted from one is taken for the
+        verdict_id: What the object must have under "id", its last member; beside it, a reason and the
+            verdict it may have no others then. The prompts of a `JudgeTemplate` give it to the judge. A candidate cannot know it, so that no verdict quoted from one is taken for the
             judge's own; quotations may even follow the verdict. Without it, nothing with a brace may,
             and a rating such as "[[5]]" is a verdict if there is no brace in the reply.
         scale: The lowest and the highest score that the judge could give, which is mapped linearly
@@ -67,7 +67,8 @@ def parse_verdict(
         rating = read_rating(reply)
         if rating is not None:
             return Score(_on_scale(rating, "the rating", rubric, scale))
-    verdict = read_object(reply, verdict_id)
+    single = isinstance(rubric, Criterion)
+    verdict = read_object(reply, verdict_id, "score" if single else "criteria")
     if isinstance(rubric, Criterion):
         if "score" not in verdict:
             refuse("the JSON object has no score")
