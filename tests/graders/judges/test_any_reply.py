@@ -51,6 +51,12 @@ def test_what_stands_before_a_verdict_does_not_change_it(before: str, score: flo
     assert value == score
 
 
+@pytest.mark.parametrize("piece", [r"\frac{a}{b}", "{x | x > 0} ", '{"a": 1}', "{}", "{'a': 1}"])
+def test_no_number_of_braces_before_a_verdict_hides_it(piece: str) -> None:
+    for before in (piece * 5000, f"<think>{piece * 5000}</think>"):
+        assert parse(before + OWN, verdict_id=ID) == 0.5
+
+
 @pytest.mark.parametrize(
     "piece",
     [

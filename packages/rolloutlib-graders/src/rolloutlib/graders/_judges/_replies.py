@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from typing import Any, NoReturn, cast
 
@@ -11,8 +12,10 @@ from rolloutlib.answers._visible import THINKING
 from rolloutlib.graders._judges._usage import JudgeUsage
 from rolloutlib.scores import Score
 
-# Each failure to read one takes time in proportion to the text before it.
-_MOST_OBJECTS = 1000
+# Each failure to read an object takes time in proportion to the text before it.
+_MOST_FAILURES = 1000
+# What else begins with a brace, as TeX in a judge's thinking does, is no object, and costs nothing.
+_MAY_BEGIN = re.compile(r"""\{[ \t\n\r]*["}]""")
 
 
 class VerdictError(ValueError):
@@ -154,22 +157,26 @@ def _objects(reply: str) -> tuple[list[tuple[int, dict[str, Any]]], str | None, 
     """
     found: list[tuple[int, dict[str, Any]]] = []
     failure, cut = None, False
-    last, tries = len(reply.rstrip()), 0
+    last, failures = len(reply.rstrip()), 0
     position = reply.find("{")
     while position != -1:
-        tries += 1
-        if tries > _MOST_OBJECTS:
-            refuse(f"there are more than {_MOST_OBJECTS} braces that may begin an object")
-        try:
-            value, end = _DECODER.raw_decode(reply, position)
-            found.append((end, value))
-            failure, cut = None, False
-        except json.JSONDecodeError as error:
-            failure = f"the JSON object is broken: {error.msg} at {reply[error.pos :][:20]!r}"
-            cut = error.pos >= last or error.msg.startswith("Unterminated string")
-            end = max(error.pos, position + 1)
-        except RecursionError:
-            refuse("the JSON object is nested too deeply")
+        end, problem = position + 1, "Expecting property name enclosed in double quotes"
+        if _MAY_BEGIN.match(reply, position):
+            try:
+                value, end = _DECODER.raw_decode(reply, position)
+                found.append((end, value))
+                problem = None
+            except json.JSONDecodeError as error:
+                end, problem = max(error.pos, end), error.msg
+                failures += 1
+            except RecursionError:
+                refuse("the JSON object is nested too deeply")
+        if failures > _MOST_FAILURES:
+            refuse(f"there are more than {_MOST_FAILURES} broken JSON objects")
+        failure, cut = None, False
+        if problem is not None:
+            failure = f"the JSON object is broken: {problem} at {reply[end : end + 20]!r}"
+            cut = end >= last or problem.startswith("Unterminated string")
         position = reply.find("{", end)
     return found, failure, cut
 
