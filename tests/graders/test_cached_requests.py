@@ -140,3 +140,21 @@ async def test_a_synchronous_request_does_not_wait_for_its_own_event_loop() -> N
         score = await CachedGrader[str, None](agrade, cache, fingerprint="f").ascore("x", None)
     assert outcomes == [0.5]
     assert score.value == 0.5  # what was kept first
+
+
+async def test_a_grader_that_asks_for_its_own_grade_does_not_wait_for_itself(
+    cache: GradeCache,
+) -> None:
+    inner = CachedGrader[int, None](grade_by_half, cache, fingerprint="f")
+
+    def ask(number: int, rubric: None) -> Score:
+        return inner.score(number, rubric)
+
+    async def aask(number: int, rubric: None) -> Score:
+        return await inner.ascore(number, rubric)
+
+    with anyio.fail_after(20):
+        for number, grader in enumerate((inner, ask, aask)):
+            outer = CachedGrader[int, None](grader, cache, fingerprint="f")
+            assert (await outer.ascore(number, None)).value == 0.5
+    assert len(cache) == 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 from collections.abc import Callable
@@ -82,6 +83,51 @@ except TypeError as error:
 
 def test_the_name_of_a_function_of_a_script_is_no_fingerprint() -> None:
     assert "needs a `fingerprint`" in output_of(SCRIPT)
+
+
+FORK = """
+import os, signal, sys, threading
+from rolloutlib.graders import CachedGrader, GradeCache
+
+begun, release = threading.Event(), threading.Event()
+
+def grade(input, rubric):
+    begun.set()
+    release.wait()
+    return 0.5
+
+cache = GradeCache(*sys.argv[1:])
+grader = CachedGrader(grade, cache, fingerprint="f")
+thread = threading.Thread(target=grader.score, args=("x", "r"))
+thread.start()
+begun.wait()
+child = os.fork()
+if not child:
+    signal.alarm(20)
+    release.set()
+    print(grader.score("x", "r").value, cache.misses, flush=True)
+    os._exit(0)
+os.waitpid(child, 0)
+release.set()
+thread.join()
+print(grader.score("x", "r").value, len(cache))
+cache.close()
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes that fork")
+@pytest.mark.parametrize("in_memory", [True, False])
+def test_a_forked_process_does_not_wait_for_threads_of_its_parent(
+    tmp_path: Path, in_memory: bool
+) -> None:
+    path = [] if in_memory else [str(tmp_path / "grades.db")]
+    assert output_of(FORK, *path).split() == ["0.5", "2", "0.5", "1"]
+
+
+def test_errors_of_the_database_name_the_file(tmp_path: Path) -> None:
+    with pytest.raises(sqlite3.OperationalError) as caught:
+        GradeCache(tmp_path)
+    assert caught.value.__notes__ == [f"in the cache {str(tmp_path)!r}"]
 
 
 def write_text(path: Path) -> None:

@@ -2,30 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import sqlite3
-import threading
-import weakref
-from collections.abc import Callable
-from pathlib import Path as FilePath
 from types import TracebackType
-from typing import Self, TypeAlias
+from typing import Self
 
-import anyio
-
-from rolloutlib.envs._threads import find_call_soon
+from rolloutlib.graders._cache_sessions import Path, Session
+from rolloutlib.graders._flights import Flights
 from rolloutlib.scores import Score
-
-Path: TypeAlias = str | os.PathLike[str]
-
-APPLICATION_ID = 0x726F6C67
-"""Marks the files of caches, in SQLite's header."""
-
-VERSION = 1
-BUSY_SECONDS = 60.0
-"""How long to wait for another process that writes. A write takes milliseconds."""
 
 
 class GradeCache:
@@ -38,7 +22,7 @@ class GradeCache:
 
     Args:
         path: The file; it is made now if it is not there, and so is its folder. By default the grades
-            are kept in memory.
+            are kept in memory, and a process that is forked begins without any.
 
     Raises:
         ValueError: The file is something else, or of a newer version.
@@ -48,15 +32,8 @@ class GradeCache:
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
-        self._lock = threading.Lock()
-        self._flights: dict[str, Flight] = {}
         self._hits = self._misses = 0
-        if path is not None:
-            FilePath(path).parent.mkdir(parents=True, exist_ok=True)
-        self._connection = self._connect()
-        self._process = os.getpid()
-        if path is None:  # nobody has to close what is in memory
-            weakref.finalize(self, self._connection.close)
+        self._sessions = {os.getpid(): Session(path)}
 
     @property
     def hits(self) -> int:
@@ -73,10 +50,15 @@ class GradeCache:
         """Whether the grades are kept in memory."""
         return self._path is None
 
+    @property
+    def flights(self) -> Flights:
+        """The grades that this process is making."""
+        return self._session.flights
+
     def __len__(self) -> int:
         """Return how many grades are kept."""
-        with self._lock:
-            [(count,)] = self._open().execute("SELECT count(*) FROM grades")
+        with self._session.use() as database:
+            [(count,)] = database.execute("SELECT count(*) FROM grades")
         return int(count)
 
     def load(self, key: str, *, again: bool = False) -> Score | None:
@@ -86,10 +68,8 @@ class GradeCache:
             key: What was graded.
             again: Count it as a miss if it is not kept, since it is going to be made.
         """
-        with self._lock:
-            found = (
-                self._open().execute("SELECT score FROM grades WHERE key = ?", (key,)).fetchone()
-            )
+        with self._session.use() as database:
+            found = database.execute("SELECT score FROM grades WHERE key = ?", (key,)).fetchone()
             self._hits += found is not None
             self._misses += found is None and again
         return None if found is None else Score.from_dict(json.loads(found[0]))
@@ -102,8 +82,7 @@ class GradeCache:
             grader: The fingerprint of the grader, for people who look into the file.
             score: The grade.
         """
-        with self._lock:
-            database = self._open()
+        with self._session.use() as database:
             row = (key, grader, json.dumps(score.to_dict()))
             if database.execute("INSERT OR IGNORE INTO grades VALUES (?, ?, ?)", row).rowcount:
                 return score
@@ -112,24 +91,9 @@ class GradeCache:
             [(kept,)] = database.execute(query, (key,))
         return Score.from_dict(json.loads(kept))
 
-    def claim(self, key: str) -> tuple[Flight, bool]:
-        """Return the making of a grade, and whether it is the caller's, since nobody makes it yet."""
-        flight = Flight()
-        with self._lock:
-            made = self._flights.setdefault(key, flight)
-        return made, made is flight
-
-    def release(self, key: str, flight: Flight) -> None:
-        """Tell those who wait for a grade that it is there, or that it failed."""
-        with self._lock:
-            if self._flights.get(key) is flight:
-                del self._flights[key]
-        flight.land()
-
     def close(self) -> None:
         """Close the file; a cache in memory is empty after it."""
-        with self._lock:
-            self._connection.close()
+        self._session.close()
 
     def __enter__(self) -> Self:
         return self
@@ -142,103 +106,9 @@ class GradeCache:
     ) -> None:
         self.close()
 
-    def _open(self) -> sqlite3.Connection:
-        """Return the connection; a forked process may not use that of its parent."""
-        if self._path is not None and self._process != os.getpid():
-            self._inherited = self._connection  # not to be closed here
-            self._connection = self._connect()
-            self._process = os.getpid()
-        return self._connection
-
-    def _connect(self) -> sqlite3.Connection:
-        database = sqlite3.connect(
-            ":memory:" if self._path is None else os.fspath(self._path),
-            timeout=BUSY_SECONDS,
-            isolation_level=None,  # each statement is a transaction
-            check_same_thread=False,  # the lock sees to it
-        )
-        try:
-            _prepare(database, self._path)
-        except BaseException:
-            database.close()
-            raise
-        return database
-
-
-class Flight:
-    """A grade that is being made, and who waits for it.
-
-    Attributes:
-        thread: The thread that makes it, or whose event loop does.
-    """
-
-    def __init__(self) -> None:
-        self.thread = threading.get_ident()
-        self._lock = threading.Lock()
-        self._landed = False
-        self._waiting: list[Callable[[], object]] = []
-
-    def wait(self) -> None:
-        """Wait until it is there, or has failed."""
-        event = threading.Event()
-        if self._tell(event.set):
-            event.wait()
-
-    async def await_(self) -> None:
-        """Wait for the same in an event loop."""
-        event = anyio.Event()
-        call_soon = find_call_soon()
-        if self._tell(lambda: call_soon(event.set)):
-            await event.wait()
-
-    def land(self) -> None:
-        """Wake all who wait."""
-        with self._lock:
-            self._landed = True
-        for wake in self._waiting:
-            with contextlib.suppress(RuntimeError):  # an event loop that has ended
-                wake()
-
-    def _tell(self, wake: Callable[[], object]) -> bool:
-        with self._lock:
-            if not self._landed:
-                self._waiting.append(wake)
-            return not self._landed
-
-
-def _prepare(database: sqlite3.Connection, path: Path | None) -> None:
-    """Make the table, or check that it is there.
-
-    Raises:
-        ValueError: The file is something else.
-    """
-    place = "the cache" if path is None else repr(os.fspath(path))
-    try:
-        database.execute("BEGIN IMMEDIATE")
-    except sqlite3.OperationalError:
-        raise
-    except sqlite3.DatabaseError as error:
-        msg = f"{place} is no file of grades: {error}"
-        raise ValueError(msg) from error
-    [(application,)] = database.execute("PRAGMA application_id")
-    [(version,)] = database.execute("PRAGMA user_version")
-    [(tables,)] = database.execute("SELECT count(*) FROM sqlite_master")
-    if application != (APPLICATION_ID if tables else 0):
-        msg = f"{place} is no file of grades, but another database"
-        raise ValueError(msg)
-    if version > VERSION:
-        msg = f"{place} is of version {version}; this rolloutlib reads version {VERSION}"
-        raise ValueError(msg)
-    if not tables:
-        database.execute(
-            "CREATE TABLE grades (key TEXT PRIMARY KEY, grader TEXT NOT NULL, score TEXT NOT NULL) "
-            "WITHOUT ROWID"
-        )
-        database.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        database.execute(f"PRAGMA user_version = {VERSION}")
-    database.execute("COMMIT")
-    # Appends to a log, and waits for the disk only when that is moved into the file: what a killed
-    # process has saved is there. If another process has the file just now, the next one does it.
-    with contextlib.suppress(sqlite3.OperationalError):
-        database.execute("PRAGMA journal_mode = WAL")
-    database.execute("PRAGMA synchronous = NORMAL")
+    @property
+    def _session(self) -> Session:
+        """What this process has; a forked one may use neither the locks of its parent nor its file."""
+        process = os.getpid()
+        session = self._sessions.get(process)
+        return session or self._sessions.setdefault(process, Session(self._path))

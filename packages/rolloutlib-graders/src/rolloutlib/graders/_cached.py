@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Awaitable
 from typing import Generic
 
@@ -11,9 +10,10 @@ import anyio.lowlevel
 from typing_extensions import TypeVar
 
 from rolloutlib._calls import async_form, call, is_async
-from rolloutlib.graders._cache import Flight, GradeCache
+from rolloutlib.graders._cache import GradeCache
 from rolloutlib.graders._criteria import Criterion
 from rolloutlib.graders._fingerprints import KeyMaker, fingerprint_of
+from rolloutlib.graders._flights import Flight
 from rolloutlib.graders._reading import read_score
 from rolloutlib.rollouts._codec import Encode
 from rolloutlib.scores import Grader, Score, ScoreValue
@@ -96,11 +96,9 @@ class CachedGrader(Generic[InputT, RubricT]):
         cache = self._cache
         key = self._keys.key(input, rubric)
         while (score := cache.load(key)) is None:
-            flight, is_ours = cache.claim(key)
+            flight, is_ours = cache.flights.claim(key, blocking=True)
             if is_ours:
                 return self._grade(input, rubric, key, flight)
-            if flight.thread == threading.get_ident():  # whose event loop cannot go on meanwhile
-                return self._grade(input, rubric, key, Flight())
             flight.wait()
         return score
 
@@ -123,30 +121,28 @@ class CachedGrader(Generic[InputT, RubricT]):
         key = self._keys.key(input, rubric)
         await anyio.lowlevel.checkpoint()
         while (score := await call(cache.load, key, inline=cache.in_memory)) is None:
-            flight, is_ours = cache.claim(key)
+            flight, is_ours = cache.flights.claim(key, blocking=False)
             if is_ours:
                 return await self._agrade(input, rubric, key, flight)
             await flight.await_()
         return score
 
     def _grade(self, input: InputT, rubric: RubricT, key: str, flight: Flight) -> Score:
-        """Ask the grader; let go of the flight at the end."""
+        """Ask the grader."""
         cache = self._cache
-        try:
+        with cache.flights.making(key, flight):
             score = cache.load(key, again=True)  # another may have landed in between
             if score is None:
                 score = _read(self._grader(input, rubric), rubric)
                 if _is_whole(score):
                     score = cache.save(key, self._fingerprint, score)
-            return score
-        finally:
-            cache.release(key, flight)
+        return score
 
     async def _agrade(self, input: InputT, rubric: RubricT, key: str, flight: Flight) -> Score:
         """The asynchronous twin of `_grade`."""
         cache = self._cache
         in_memory = cache.in_memory  # what reads no file does not block
-        try:
+        with cache.flights.making(key, flight):
             score = await call(lambda: cache.load(key, again=True), inline=in_memory)
             if score is None:
                 grader = async_form(self._grader)
@@ -156,9 +152,7 @@ class CachedGrader(Generic[InputT, RubricT]):
                         score = await call(
                             cache.save, key, self._fingerprint, score, inline=in_memory
                         )
-            return score
-        finally:
-            cache.release(key, flight)
+        return score
 
 
 def _read(result: ScoreValue | Awaitable[ScoreValue], rubric: object) -> Score:
