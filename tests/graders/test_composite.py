@@ -287,6 +287,7 @@ def test_what_is_not_a_rubric_is_refused() -> None:
         ({"concurrency": True}, TypeError, "concurrency must be an integer"),
         ({"metadata": {"k": object()}}, ValueError, r"metadata\['k'\]"),
         ({"timeout": 0}, ValueError, "timeout must be positive, got 0"),
+        ({"timeout": math.nan}, ValueError, "timeout must be finite"),
         ({"timeout": "1"}, TypeError, "timeout must be a real number"),
         ({"on_error": "ignore"}, ValueError, "on_error must be one of .*, got 'ignore'"),
     ],

@@ -270,3 +270,9 @@ async def test_a_verdict_off_the_scale_is_no_score(
             judge.score(reply, rubric)
         with pytest.raises(ValueError, match="the score must be"):
             await judge.ascore(reply, rubric)
+
+
+@pytest.mark.parametrize("scale", [(1, 0), (0, 0), (0, float("inf")), (float("nan"), 1)])
+def test_an_unusable_scale_is_refused_before_the_model_is_asked(scale: Any) -> None:
+    with pytest.raises(ValueError, match="a lower and a higher finite number"):
+        make_judge(scale=scale)

@@ -61,11 +61,11 @@ async def test_without_a_scale_any_finite_number_is_a_score() -> None:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"scale": (1, 1)}, "from a finite number to a higher one"),
-        ({"scale": (1, 0)}, "from a finite number to a higher one"),
-        ({"scale": (0, math.inf)}, "from a finite number to a higher one"),
-        ({"scale": (math.nan, 1)}, "from a finite number to a higher one"),
-        ({"scale": (-1e308, 1e308)}, "from a finite number to a higher one"),
+        ({"scale": (1, 1)}, "a lower and a higher finite number"),
+        ({"scale": (1, 0)}, "a lower and a higher finite number"),
+        ({"scale": (0, math.inf)}, "a lower and a higher finite number"),
+        ({"scale": (math.nan, 1)}, "a lower and a higher finite number"),
+        ({"scale": (-1e308, 1e308)}, "a lower and a higher finite number"),
         ({"gate": {"threshold": 0}}, "above its lowest value 0.0, which would never fail"),
         ({"gate": {"threshold": 1.5}}, "not above 1.0; got 1.5"),
         ({"gate": {"threshold": math.nan}, "scale": None}, "threshold"),

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from contextvars import ContextVar
+from decimal import Decimal
+from typing import Any
 
 import anyio
+import numpy as np
 import pytest
 
 from rolloutlib.graders import CompositeGrader, Criterion, Rubric, Score
@@ -63,6 +67,12 @@ async def test_a_grader_that_makes_a_score_of_its_cancellation_has_failed() -> N
 
     with anyio.fail_after(10), pytest.raises(TimeoutError):
         await CompositeGrader(stubborn, timeout=0.1).ascore("x", RUBRIC)
+
+
+@pytest.mark.parametrize("seconds", [60, Decimal(60), np.array([60.0]), math.inf])
+async def test_a_limit_may_be_any_real_number(seconds: Any) -> None:
+    grader = CompositeGrader(grade_by_one, timeout=seconds)
+    assert grader.score("x", RUBRIC) == await grader.ascore("x", RUBRIC)
 
 
 async def test_a_grader_s_own_timeout_is_its_own() -> None:

@@ -28,7 +28,7 @@ from rolloutlib.graders._made_scores import plain_score
 from rolloutlib.graders._plan import Part, Plan, make_part
 from rolloutlib.graders._reading import read_score
 from rolloutlib.graders._rubric import Rubric, rubric_label, rubric_names
-from rolloutlib.graders._timeouts import acall_within, call_within, check_timeout
+from rolloutlib.graders._timeouts import acall_within, call_within, read_timeout
 from rolloutlib.scores import Grader, Score, ScoreValue
 
 InputT = TypeVar("InputT")
@@ -114,13 +114,12 @@ class CompositeGrader(Generic[InputT]):
         _check_callable(aggregate, "aggregate")
         if concurrency is not None:
             read_concurrency(concurrency, 1)  # refuses what is no bound
-        check_timeout(timeout)
         if on_error not in get_args(OnError):
             msg = f"on_error must be one of {get_args(OnError)}, got {on_error!r}"
             raise ValueError(msg)
         if on_error == "record":
             check_exclusion(aggregate)
-        self._timeout = timeout
+        self._timeout = read_timeout(timeout)
         self._records = on_error == "record"
         self._aggregate = aggregate
         self._metadata = plain_metadata(metadata or {})

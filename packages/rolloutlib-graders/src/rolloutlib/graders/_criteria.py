@@ -99,10 +99,8 @@ class Criterion(BaseModel):
     def _check_scale(self) -> Self:
         if self.scale is None:
             return self
+        check_scale(self.scale)
         low, high = self.scale
-        if not (math.isfinite(high - low) and low < high):
-            msg = f"a scale goes from a finite number to a higher one, got {self.scale!r}"
-            raise ValueError(msg)
         if self.gate is not None and not low < self.gate.threshold <= high:
             msg = (
                 f"the threshold of a gate lies on the scale, above its lowest value {low!r}, which "
@@ -110,6 +108,19 @@ class Criterion(BaseModel):
             )
             raise ValueError(msg)
         return self
+
+
+def check_scale(scale: Scale) -> None:
+    """Refuse what is no scale.
+
+    Raises:
+        TypeError: It is no pair of numbers.
+        ValueError: It is not a lower and a higher finite number.
+    """
+    low, high = scale
+    if not (math.isfinite(high - low) and low < high):
+        msg = f"a scale is a lower and a higher finite number, not infinitely far apart, got {scale!r}"
+        raise ValueError(msg)
 
 
 def check_metadata(metadata: dict[str, Any]) -> dict[str, Any]:

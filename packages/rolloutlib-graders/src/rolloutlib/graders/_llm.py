@@ -10,7 +10,7 @@ from typing_extensions import TypeVar
 from rolloutlib._calls import call, is_async
 from rolloutlib._exceptions import add_note
 from rolloutlib.graders._awaitables import Later, at_once
-from rolloutlib.graders._criteria import UNIT, Criterion, Scale, plain_metadata
+from rolloutlib.graders._criteria import UNIT, Criterion, Scale, check_scale, plain_metadata
 from rolloutlib.graders._reading import read_score
 from rolloutlib.graders._rubric import rubric_names
 from rolloutlib.scores import Score, ScoreValue
@@ -45,7 +45,8 @@ class LLMGrader(Generic[InputT, RubricT, PromptT, ResponseT]):
 
     Raises:
         TypeError: A part is not callable, or `render` or `parse` is asynchronous.
-        ValueError: JSON cannot hold the metadata.
+        ValueError: JSON cannot hold the metadata, or the scale is not a lower and a higher finite
+            number.
     """
 
     def __init__(
@@ -65,6 +66,8 @@ class LLMGrader(Generic[InputT, RubricT, PromptT, ResponseT]):
             if part is not sample and is_async(part):
                 msg = f"{name} must be synchronous, got {part!r}: only sample may be awaited"
                 raise TypeError(msg)
+        if scale is not None:
+            check_scale(scale)
         self._sample = sample
         self._render = render
         self._parse = parse

@@ -30,7 +30,7 @@ def read_score(
             msg = f"{place} must be a number, got {number!r}: say 1.0 or 0.0"
             raise TypeError(msg)
         result = number if isinstance(number, Score) else Score(to_float(number, place))
-    check_scale(result.value, place, scale)
+    _check_range(result.value, place, scale)
     return result
 
 
@@ -39,7 +39,7 @@ def scale_by(rubric: object) -> Scale | None:
     return rubric.scale if isinstance(rubric, Criterion) else None
 
 
-def check_scale(value: float, place: str, scale: Scale | None) -> None:
+def _check_range(value: float, place: str, scale: Scale | None) -> None:
     """Refuse a value outside a scale.
 
     Raises:

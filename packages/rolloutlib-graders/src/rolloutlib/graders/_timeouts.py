@@ -18,16 +18,20 @@ T = TypeVar("T")
 ArgsT = TypeVarTuple("ArgsT")
 
 
-def check_timeout(seconds: float | None) -> None:
-    """Refuse a limit that is no number of seconds above 0.
+def read_timeout(seconds: float | None) -> float | None:
+    """Return a limit as a number of seconds above 0, or None if there is none.
 
     Raises:
         TypeError: It is not a number.
         ValueError: It is not positive.
     """
-    if seconds is not None and seconds != math.inf and to_float(seconds, "timeout") <= 0:
+    if seconds is None or seconds == math.inf:
+        return seconds
+    plain = to_float(seconds, "timeout")
+    if plain <= 0:
         msg = f"timeout must be positive, got {seconds!r}"
         raise ValueError(msg)
+    return plain
 
 
 def call_within(seconds: float, function: Callable[[*ArgsT], T], *args: *ArgsT) -> T:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rolloutlib.graders._aggregators import Aggregator, check_aggregation, weighted_mean
-from rolloutlib.graders._criteria import Criterion, Scale
+from rolloutlib.graders._criteria import Criterion, Scale, check_scale
 from rolloutlib.graders._judges._candidates import to_candidate
 from rolloutlib.graders._judges._prompts import (
     JudgePrompt,
@@ -18,7 +18,7 @@ from rolloutlib.graders._judges._prompts import (
     write_chat,
 )
 from rolloutlib.graders._judges._prose import check_words
-from rolloutlib.graders._judges._verdicts import check_scale, parse_verdict, scale_of
+from rolloutlib.graders._judges._verdicts import parse_verdict, scale_of
 from rolloutlib.graders._rubric import Rubric
 from rolloutlib.scores import Score
 

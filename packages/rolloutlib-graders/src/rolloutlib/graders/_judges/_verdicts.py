@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any, cast
 
 from rolloutlib.graders._aggregators import Aggregator, weighted_mean
 from rolloutlib.graders._composite import CompositeGrader
-from rolloutlib.graders._criteria import UNIT, Criterion, Scale
+from rolloutlib.graders._criteria import UNIT, Criterion, Scale, check_scale
 from rolloutlib.graders._judges._prose import check_words, read_rating, read_word
 from rolloutlib.graders._judges._replies import Twice, number, read_object, reason, refuse
 from rolloutlib.graders._rubric import Rubric
@@ -80,18 +79,6 @@ def parse_verdict(
     }
     total = CompositeGrader(_given, aggregate=aggregate).score(values, rubric)
     return Score(total.value, total.components, total.metadata, feedback=reason(verdict))
-
-
-def check_scale(scale: Scale) -> None:
-    """Refuse what is no scale.
-
-    Raises:
-        ValueError: It is not a lower and a higher finite number.
-    """
-    low, high = scale
-    if not (math.isfinite(low) and math.isfinite(high) and low < high):
-        msg = f"a scale is a lower and a higher finite number, got {scale!r}"
-        raise ValueError(msg)
 
 
 def scale_of(criterion: Criterion) -> Scale:
