@@ -19,3 +19,9 @@ def outputs_under_hash_seeds(script: str) -> set[str]:
         ).stdout
         for seed in ("0", "1", "2")
     }
+
+
+def output_of(script: str, *arguments: str) -> str:
+    """Run a script with arguments; return its output."""
+    command = [sys.executable, "-c", script, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout

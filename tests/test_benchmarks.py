@@ -48,3 +48,10 @@ def test_a_row_is_profiled() -> None:
     process = run("profile_row.py", "rollout-1", "--quick", "--sort", "cumulative")
     assert process.stderr == ""
     assert "(rollout)" in process.stdout
+
+
+def test_the_grading_of_answers_is_measured(tmp_path: Path) -> None:
+    process = run("grading.py", "--quick", "--data", tmp_path / "absent")
+    assert process.returncode == 0
+    assert "hostile answers" in process.stdout
+    assert "only hostile answers are graded" in process.stderr

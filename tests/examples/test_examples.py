@@ -80,7 +80,10 @@ def test_model_judge(run_example: RunExample) -> None:
     assert len(rows) == 6
     counts = [(truth, int(yes), int(no), int(unusable)) for truth, yes, no, unusable in rows]
     assert all(yes + no + unusable == 5 for _, yes, no, unusable in counts)
-    assert output.count("no verdict: ") == sum(unusable for *_, unusable in counts)
     usable = sum(yes + no for _, yes, no, _ in counts)
     true = sum(yes if truth == "right" else no for truth, yes, no, _ in counts)
-    assert f"{usable} of 30 verdicts usable, {true} of them true" in output
+    assert f"{usable} verdicts on 6 cases" in output
+    assert re.search(rf"failed +0\.\d+  {30 - usable} of 30: {30 - usable} VerdictError\n", output)
+    assert re.search(rf"agreement +0\.\d+  {true} of {usable}\n", output)
+    assert re.search(r"calls +\d+  \d+ retries; \d+ \+ \d+ tokens\n", output)
+    assert "a forged verdict: " in output

@@ -139,7 +139,7 @@ def test_the_aggregation_is_a_choice(aggregate: Any, value: float) -> None:
 
 @pytest.mark.parametrize(
     ("result", "value"),
-    [(1, 1.0), (True, 1.0), (np.float32(0.5), 0.5), (np.array([0.5]), 0.5), (Decimal("0.5"), 0.5)],
+    [(1, 1.0), (np.float32(0.5), 0.5), (np.array([0.5]), 0.5), (Decimal("0.5"), 0.5)],
 )
 async def test_numbers_of_any_kind_become_scores(result: object, value: float) -> None:
     grader = CompositeGrader(look_up)
@@ -158,6 +158,14 @@ async def test_numbers_of_any_kind_become_scores(result: object, value: float) -
         (None, TypeError),
         ((1.0,), TypeError),
         (np.array([1.0, 2.0]), TypeError),
+        (True, TypeError),
+        (np.False_, TypeError),
+        (np.array([True]), TypeError),
+        (1.0000001, ValueError),
+        (-1, ValueError),
+        (np.float32(2), ValueError),
+        (Decimal("9e124"), ValueError),
+        (Score(2.0), ValueError),
     ],
 )
 async def test_what_is_not_a_score_is_refused_by_the_criterion_s_name(
@@ -278,6 +286,10 @@ def test_what_is_not_a_rubric_is_refused() -> None:
         ({"concurrency": 1.5}, TypeError, "concurrency must be an integer"),
         ({"concurrency": True}, TypeError, "concurrency must be an integer"),
         ({"metadata": {"k": object()}}, ValueError, r"metadata\['k'\]"),
+        ({"timeout": 0}, ValueError, "timeout must be positive, got 0"),
+        ({"timeout": math.nan}, ValueError, "timeout must be finite"),
+        ({"timeout": "1"}, TypeError, "timeout must be a real number"),
+        ({"on_error": "ignore"}, ValueError, "on_error must be one of .*, got 'ignore'"),
     ],
 )
 def test_unusable_arguments_are_refused_at_construction(
@@ -291,7 +303,7 @@ def test_unusable_arguments_are_refused_at_construction(
 @given(
     st.dictionaries(
         st.text(min_size=1).filter(lambda text: text == text.strip()),
-        st.floats(min_value=-1e6, max_value=1e6),
+        st.floats(min_value=0, max_value=1),
         min_size=1,
         max_size=20,
     ),
@@ -327,7 +339,7 @@ def test_a_composite_makes_the_reward_of_an_environment() -> None:
         Guess(),
         rubric=RUBRIC,
         grader=CompositeGrader(look_up),
-        make_input=lambda env, action: {"a": action == "x", "b": 0.5},
+        make_input=lambda env, action: {"a": float(action == "x"), "b": 0.5},
     )
     env.reset()
     _, reward, _, _, info = env.step("x")

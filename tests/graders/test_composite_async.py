@@ -11,6 +11,7 @@ import anyio
 import anyio.from_thread
 import anyio.lowlevel
 import pytest
+import trio
 
 from rolloutlib.graders import CompositeGrader, Criterion, Rubric, Score
 
@@ -80,12 +81,12 @@ async def test_components_keep_the_rubric_s_order_whatever_ends_first() -> None:
             await ended[NAMES[index + 1]].wait()
         order.append(criterion.id)
         ended[criterion.id].set()
-        return float(index)
+        return index / 10
 
     with anyio.fail_after(10):
         score = await CompositeGrader(backwards).ascore("x", RUBRIC)
     assert order == list(reversed(NAMES))
-    assert score.component_values == {name: float(index) for index, name in enumerate(NAMES)}
+    assert score.component_values == {name: index / 10 for index, name in enumerate(NAMES)}
     assert list(score.components) == list(NAMES)
 
 
@@ -95,9 +96,9 @@ async def test_synchronous_graders_run_at_the_same_time_and_off_the_event_loop()
     barrier = threading.Barrier(number)
     loop_thread = threading.current_thread()
 
-    def block(input: object, criterion: Criterion) -> bool:
+    def block(input: object, criterion: Criterion) -> float:
         barrier.wait(timeout=10)
-        return threading.current_thread() is not loop_thread
+        return float(threading.current_thread() is not loop_thread)
 
     score = await CompositeGrader(block, concurrency=None).ascore("x", rubric)
     assert score.value == 1.0
@@ -106,8 +107,8 @@ async def test_synchronous_graders_run_at_the_same_time_and_off_the_event_loop()
 async def test_inline_graders_run_on_the_event_loop() -> None:
     loop_thread = threading.current_thread()
 
-    def here(input: object, criterion: Criterion) -> bool:
-        return threading.current_thread() is loop_thread
+    def here(input: object, criterion: Criterion) -> float:
+        return float(threading.current_thread() is loop_thread)
 
     assert (await CompositeGrader(here, inline=True).ascore("x", RUBRIC)).value == 1.0
 
@@ -206,6 +207,25 @@ async def test_when_one_criterion_fails_the_others_are_cancelled_and_waited_for(
         await CompositeGrader(grade).ascore("x", RUBRIC)
     assert caught.value.__notes__ == ["while grading criterion 'c' of rubric 'R'"]
     assert started == ended == set(NAMES)
+
+
+@pytest.mark.parametrize("anyio_backend", ["trio"])
+async def test_a_failure_comes_out_whatever_cancelled_nurseries_make_of_it() -> None:
+    waiting = anyio.Event()
+
+    async def wait(input: object, criterion: Criterion) -> float:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(trio.sleep_forever)
+            waiting.set()
+            await trio.sleep_forever()
+        return 1.0
+
+    async def fail(input: object, criterion: Criterion) -> float:
+        await waiting.wait()
+        raise TroubleError
+
+    with anyio.fail_after(10), pytest.raises(TroubleError):
+        await CompositeGrader[object](wait, overrides={"b": fail}).ascore("x", RUBRIC)
 
 
 @pytest.mark.parametrize("inline", [False, True])
@@ -323,7 +343,9 @@ async def test_a_cancellation_that_nobody_asked_for_is_an_error(anyio_backend: s
         future.cancel()
         return await future
 
-    with pytest.raises(RuntimeError, match="grader of criterion 'c' was cancelled") as caught:
+    with pytest.raises(
+        RuntimeError, match="grader of criterion 'c' ended in a cancellation"
+    ) as caught:
         await CompositeGrader(stray).ascore("x", RUBRIC)
     assert isinstance(caught.value.__cause__, asyncio.CancelledError)
 

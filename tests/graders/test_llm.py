@@ -76,8 +76,8 @@ async def test_a_synchronous_model_runs_off_the_event_loop_unless_inline() -> No
     def where(prompt: list[str]) -> float:
         return threading.get_ident()
 
-    def is_here(ident: int, rubric: object) -> bool:
-        return ident == threading.get_ident()
+    def is_here(ident: int, rubric: object) -> float:
+        return float(ident == threading.get_ident())
 
     assert (await make_judge(sample=where, parse=is_here).ascore("x", RUBRIC)).value == 0.0
     inline = make_judge(sample=where, parse=is_here, inline=True)
@@ -248,3 +248,31 @@ async def test_a_judge_makes_the_reward_of_an_environment() -> None:
     await env.close()
     assert reward == 0.5
     assert Score.from_info(info) == Score(0.5, metadata=NAMES)
+
+
+@pytest.mark.parametrize(
+    ("options", "rubric", "good", "bad"),
+    [
+        ({}, RUBRIC, ("0", "1"), ("-0.1", "1.1", "9e124", "nan")),
+        ({"scale": (1, 5)}, RUBRIC, ("1", "5"), ("0.9", "5.1")),
+        ({"scale": None}, RUBRIC, ("-7", "9e124"), ("nan", "inf")),
+        ({}, Criterion(id="a", description="d", scale=(1, 5)), ("1", "5"), ("0", "6")),
+    ],
+)
+async def test_a_verdict_off_the_scale_is_no_score(
+    options: dict[str, Any], rubric: Any, good: tuple[str, ...], bad: tuple[str, ...]
+) -> None:
+    judge = make_judge(**options)
+    for reply in good:
+        assert judge.score(reply, rubric).value == float(reply)
+    for reply in bad:
+        with pytest.raises(ValueError, match="the score must be"):
+            judge.score(reply, rubric)
+        with pytest.raises(ValueError, match="the score must be"):
+            await judge.ascore(reply, rubric)
+
+
+@pytest.mark.parametrize("scale", [(1, 0), (0, 0), (0, float("inf")), (float("nan"), 1)])
+def test_an_unusable_scale_is_refused_before_the_model_is_asked(scale: Any) -> None:
+    with pytest.raises(ValueError, match="a lower and a higher finite number"):
+        make_judge(scale=scale)

@@ -200,14 +200,14 @@ def test_the_fingerprint_depends_on_every_field_that_graders_read(change: dict[s
 
 
 def test_the_fingerprint_depends_on_the_fields_that_a_subclass_adds() -> None:
-    class Scaled(Criterion):
-        scale: int
+    class Levelled(Criterion):
+        level: int
 
     one, two, plain = (
         Rubric(criteria=(criterion,)).fingerprint
         for criterion in (
-            Scaled(id="a", description="d", scale=1),
-            Scaled(id="a", description="d", scale=2),
+            Levelled(id="a", description="d", level=1),
+            Levelled(id="a", description="d", level=2),
             Criterion(id="a", description="d"),
         )
     )

@@ -75,4 +75,4 @@ def test_an_aggregation_takes_the_rubric_and_the_scores() -> None:
         return scores[rubric.criteria[-1].id].value
 
     aggregate: Aggregator = last
-    assert CompositeGrader(grade_text, aggregate=aggregate).score("xx", RUBRIC).value == 2.0
+    assert CompositeGrader(grade_text, aggregate=aggregate).score("x", RUBRIC).value == 1.0

@@ -80,7 +80,17 @@ async def test_its_scores_take_the_place_of_the_episodes_own() -> None:
         assert group.errors == ()
 
 
-@pytest.mark.parametrize("grade", [arank, Ranker(), functools.partial(arank), Later()])
+class Both:
+    """A grader with an asynchronous form."""
+
+    def __call__(self, group: Group) -> list[float]:
+        raise AssertionError
+
+    async def ascore(self, group: Group) -> list[float]:
+        return await arank(group)
+
+
+@pytest.mark.parametrize("grade", [arank, Ranker(), functools.partial(arank), Later(), Both()])
 async def test_it_may_be_asynchronous_or_an_object(grade: Any) -> None:
     group = await arollout_group(
         "item", lambda _: AsyncScriptedEnv(), apolicy, num_rollouts=3, grade_group=grade

@@ -211,16 +211,16 @@ def read_concurrency(
     return contextlib.nullcontext(), min(count, concurrency)
 
 
-def check_count(name: str, value: int) -> None:
-    """Refuse what is not a positive number of things.
+def check_count(name: str, value: int, *, least: int = 1) -> None:
+    """Refuse what is not a number of things.
 
     Raises:
         TypeError: The value is not an integer.
-        ValueError: It is less than 1.
+        ValueError: It is less than there must be at least.
     """
     if not isinstance(cast("object", value), Integral) or isinstance(value, bool):
         msg = f"{name} must be an integer, got {value!r}"
         raise TypeError(msg)
-    if value < 1:
-        msg = f"{name} must be at least 1, got {value!r}"
+    if value < least:
+        msg = f"{name} must be at least {least}, got {value!r}"
         raise ValueError(msg)

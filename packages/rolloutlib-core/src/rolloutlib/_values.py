@@ -57,6 +57,11 @@ def to_bool(value: object, name: str) -> bool:
     raise TypeError(msg)
 
 
+def is_flag(value: object) -> bool:
+    """Tell whether a value is a bool, or an array or tensor that holds exactly one."""
+    return isinstance(_element(value), bool)
+
+
 def snapshot(value: T) -> T:
     """Return a copy of a value that later changes to the original do not reach.
 

@@ -9,16 +9,45 @@ import sys
 import warnings
 from collections.abc import Callable, Generator
 from types import TracebackType
-from typing import Any, Generic, Self
+from typing import Any, Generic, Protocol, Self
 
 import anyio
 from anyio.lowlevel import current_token
 
 from rolloutlib._exceptions import add_end_note, attach
-from rolloutlib.rollouts._engine import Engine
 from rolloutlib.rollouts._policies import ActionT, ObservationT
 from rolloutlib.rollouts._portals import start_portal, try_in_loop
 from rolloutlib.rollouts._trajectories import ItemT, TrajectoryGroup
+
+
+class Producer(Protocol[ItemT, ObservationT, ActionT]):
+    """Makes the groups that a collector hands out.
+
+    Attributes:
+        close_error: What closing its parts raised, if that ended the run.
+    """
+
+    close_error: Exception | None
+
+    async def run(self) -> None:
+        """Make them, until there are no more or the task is cancelled."""
+        ...
+
+    async def take(self) -> TrajectoryGroup[ItemT, ObservationT, ActionT] | None:
+        """Return the next finished group, or None when the run has ended."""
+        ...
+
+    def rest(self) -> tuple[TrajectoryGroup[ItemT, ObservationT, ActionT], ...]:
+        """Return the groups that were begun and not taken."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of everything, in place of a run that did not begin."""
+        ...
+
+    def end(self) -> None:
+        """Let nobody wait for a group any more."""
+        ...
 
 
 class AsyncCollector(Generic[ItemT, ObservationT, ActionT]):
@@ -31,10 +60,10 @@ class AsyncCollector(Generic[ItemT, ObservationT, ActionT]):
     to the collector any more.
 
     Args:
-        engine: What plays the run.
+        engine: What makes the groups.
     """
 
-    def __init__(self, engine: Engine[ItemT, ObservationT, ActionT]) -> None:
+    def __init__(self, engine: Producer[ItemT, ObservationT, ActionT]) -> None:
         self._engine = engine
         self._background = _Background(engine)
         self._owned = False
@@ -152,7 +181,7 @@ def drain(
 class _Background:
     """An engine in a task of its own, neither of which refers to the collector."""
 
-    def __init__(self, engine: Engine[Any, Any, Any]) -> None:
+    def __init__(self, engine: Producer[Any, Any, Any]) -> None:
         self.error: BaseException | None = None
         self._engine = engine
         self._ended = anyio.Event()

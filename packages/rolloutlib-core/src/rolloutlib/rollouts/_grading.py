@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import anyio
 
-from rolloutlib._calls import RefuseStrayCancellation, call, is_awaitable
+from rolloutlib._calls import RefuseStrayCancellation, async_form, call, is_awaitable
 from rolloutlib.rollouts._policies import ActionT, ObservationT
 from rolloutlib.rollouts._run import Group, Run
 from rolloutlib.rollouts._timeouts import Timer
@@ -65,8 +65,8 @@ async def agrade(
 async def _ask(
     run: Run[Any, Any, Any], grader: Callable[[Any], Any], group: Group[Any, Any, Any]
 ) -> object:
-    """Call the grader, within its time."""
-    ask = functools.partial(call, grader, inline=run.inline)
+    """Call the grader, or its method `ascore` if it has one, within its time."""
+    ask = functools.partial(call, async_form(grader), inline=run.inline)
     with RefuseStrayCancellation(grader), anyio.CancelScope() as scope:
         if run.timeouts is not None:
             limits = dataclasses.replace(run.timeouts, episode=None)

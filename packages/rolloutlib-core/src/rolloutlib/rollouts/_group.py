@@ -175,7 +175,7 @@ async def arollout_group(
             run out there.
         grade_group: Gives the scores of the group, one a trajectory, in place of the trajectories'
             own, at once or when awaited; unless it is a coroutine function it is called on a worker
-            thread. If it fails, all episodes of the group have failed, in the phase "grade".
+            thread. A grader with a method `ascore` is asked through it. If it fails, all episodes of the group have failed, in the phase "grade".
         on_event: Is told what happens, as it happens, on the event loop.
         snapshots: Give each member a copy of the item, and record copies of observations, actions
             and infos. Without, the objects themselves are used.

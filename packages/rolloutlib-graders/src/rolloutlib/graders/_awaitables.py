@@ -32,21 +32,26 @@ class Later(Awaitable[OutputT]):
         _close(self._source)
 
 
-def at_once(result: T | Awaitable[T], name: str) -> T:
+class AwaitableError(TypeError):
+    """Raised where a result would have to be awaited: a mistake of the caller, not a failure to grade."""
+
+
+def at_once(result: T | Awaitable[T], name: str, remedy: str = "ascore") -> T:
     """Return a result that is there.
 
     Args:
         result: What a function returned.
         name: What it is, for the error message.
+        remedy: What to call instead.
 
     Raises:
-        TypeError: It would have to be awaited.
+        AwaitableError: It would have to be awaited.
     """
     if not inspect.isawaitable(result):
         return result
     _close(result)
-    msg = f"{name} has to be awaited: use ascore"
-    raise TypeError(msg)
+    msg = f"{name} has to be awaited: use {remedy}"
+    raise AwaitableError(msg)
 
 
 def _close(awaitable: object) -> None:

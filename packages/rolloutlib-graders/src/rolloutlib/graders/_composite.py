@@ -2,21 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar, cast
+import functools
+from collections.abc import Mapping
+from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast, get_args
 
 import anyio
 import anyio.lowlevel
 
-from rolloutlib._calls import async_form, call, read_concurrency, run_workers
-from rolloutlib._exceptions import add_note
-from rolloutlib._values import to_float
-from rolloutlib.graders._aggregators import Aggregator, check_aggregation, weighted_mean
-from rolloutlib.graders._awaitables import at_once
-from rolloutlib.graders._rubric import Criterion, Rubric, plain_metadata, rubric_label, rubric_names
+from rolloutlib._calls import (
+    RefuseStrayCancellation,
+    async_form,
+    call,
+    read_concurrency,
+    run_workers,
+    uncancelled,
+)
+from rolloutlib.graders._aggregators import (
+    Aggregator,
+    check_aggregation,
+    check_exclusion,
+    weighted_mean,
+)
+from rolloutlib.graders._criteria import Criterion, plain_metadata
+from rolloutlib.graders._made_scores import plain_score
+from rolloutlib.graders._plan import Part, Plan, make_part
+from rolloutlib.graders._reading import read_score
+from rolloutlib.graders._rubric import Rubric, rubric_label, rubric_names
+from rolloutlib.graders._timeouts import acall_within, call_within, read_timeout
 from rolloutlib.scores import Grader, Score, ScoreValue
 
 InputT = TypeVar("InputT")
+
+OnError: TypeAlias = Literal["raise", "record"]
 
 DEFAULT_CONCURRENCY = 16
 
@@ -28,8 +45,18 @@ class CompositeGrader(Generic[InputT]):
     rubric's `id` and `fingerprint` in its metadata, as "rubric_id" and "rubric_fingerprint".
 
     A criterion's grader is called with the input and the criterion and returns a number or a
-    `Score`, at once or when awaited. What one raises comes out as it is, with a note that names the
-    criterion; there is no score then.
+    `Score`, at once or when awaited; it lies on the criterion's scale. What one raises comes out as it
+    is, with a note that names the criterion; there is no score then.
+
+    With `on_error="record"`, a criterion whose grader fails is left out, and the others are combined.
+    The score's metadata has their number as "num_failed_criteria" and, by criterion id, their
+    "error_type" and "error_message" under "failed_criteria". The error is raised all the same if the
+    criterion has a gate, since nobody knows whether it would hold, or if what is left cannot stand
+    for the rubric: no criterion, or none with a weight, of each kind for `asymmetric_mean`.
+
+    If the gate of a criterion fails, the total is at most the gate's cap. The score's metadata then
+    has the total without it as "uncapped_value" and, by criterion id, the "value", "threshold" and
+    "cap" under "failed_gates".
 
     One composite may grade any number of inputs at the same time, by the same rubric or by others.
 
@@ -47,10 +74,18 @@ class CompositeGrader(Generic[InputT]):
             By default each runs on a worker thread, so that they must bear to run at the same time.
             No event loop runs there: a grader that starts a task and returns it has to be a coroutine
             function, or inline.
+        timeout: How many seconds the grading of a criterion may take, from when it begins; more is a
+            `TimeoutError`. A synchronous grader runs on a thread then, in `score` too; one that is
+            blocked there is left to run out, and its result is dropped.
+        on_error: What to do when a grader fails: raise ("raise"), or leave its criterion out and say
+            so ("record").
 
     Raises:
-        TypeError: A grader or the aggregation is not callable, or `concurrency` is no number.
-        ValueError: There is no grader, `concurrency` is below 1, or JSON cannot hold the metadata.
+        TypeError: A grader or the aggregation is not callable, or `concurrency` or `timeout` is no
+            number.
+        ValueError: There is no grader, `concurrency` or `timeout` is too low, JSON cannot hold the
+            metadata, or failures are to be recorded and the aggregation is `weighted_sum` or
+            `all_pass`, which cannot leave a criterion out.
     """
 
     def __init__(
@@ -62,6 +97,8 @@ class CompositeGrader(Generic[InputT]):
         metadata: Mapping[str, Any] | None = None,
         concurrency: int | anyio.CapacityLimiter | None = DEFAULT_CONCURRENCY,
         inline: bool = False,
+        timeout: float | None = None,
+        on_error: OnError = "raise",
     ) -> None:
         self._default = None if isinstance(grader, Mapping) else grader
         named = dict(grader) if isinstance(grader, Mapping) else {}
@@ -77,11 +114,18 @@ class CompositeGrader(Generic[InputT]):
         _check_callable(aggregate, "aggregate")
         if concurrency is not None:
             read_concurrency(concurrency, 1)  # refuses what is no bound
+        if on_error not in get_args(OnError):
+            msg = f"on_error must be one of {get_args(OnError)}, got {on_error!r}"
+            raise ValueError(msg)
+        if on_error == "record":
+            check_exclusion(aggregate)
+        self._timeout = read_timeout(timeout)
+        self._records = on_error == "record"
         self._aggregate = aggregate
         self._metadata = plain_metadata(metadata or {})
         self._concurrency = concurrency
         self._inline = inline
-        self._last: _Plan[InputT] | None = None
+        self._last: Plan[InputT] | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -102,25 +146,34 @@ class CompositeGrader(Generic[InputT]):
         Raises:
             TypeError: A grader is asynchronous, or returned something that is not a score.
             ValueError: A criterion has no grader, or the aggregation cannot combine the rubric's
-                criteria (both before any grader is called); or a score is NaN or infinite.
+                criteria (both before any grader is called); or a score is not on its scale.
+            TimeoutError: A grader took too long.
             BaseException: What a grader or the aggregation raises.
         """
         plan = self._plan(rubric)
         scores: dict[str, Score] = {}
-        for criterion, grade, _, place in plan.parts:
+        failed: dict[str, Exception] = {}
+        for criterion, name, grade, _, low, high, place in plan.parts:
             try:
-                scores[criterion.id] = _read(grade(input, criterion), place)
+                result = grade(input, criterion)
+                scores[name] = (
+                    plain_score(result)
+                    if type(result) is float and low <= result <= high
+                    else read_score(result, place, criterion.scale)
+                )
             except Exception as error:
-                _note(error, criterion, rubric)
-                raise
-        return self._combine(plan, scores)
+                if not self._records or criterion.gate is not None:
+                    plan.note(error, name)
+                    raise
+                failed[name] = error
+        return plan.combine_rest(scores, failed) if failed else plan.combine(scores)
 
     async def ascore(self, input: InputT, rubric: Rubric, /) -> Score:
         """Grade the criteria at the same time.
 
-        A grader with a method `ascore` is asked through it. When one criterion fails the others are
-        cancelled, and waited for. A synchronous grader that is blocked on its thread at that moment
-        is left to run out, and its result is dropped.
+        A grader with a method `ascore` is asked through it. When an error is to be raised, the other
+        criteria are cancelled, and waited for. A synchronous grader that is blocked on its thread at
+        that moment is left to run out, and its result is dropped.
 
         Args:
             input: What the criteria's graders take.
@@ -129,7 +182,8 @@ class CompositeGrader(Generic[InputT]):
         Raises:
             TypeError: A grader returned something that is not a score.
             ValueError: A criterion has no grader, or the aggregation cannot combine the rubric's
-                criteria (both before any grader is called); or a score is NaN or infinite.
+                criteria (both before any grader is called); or a score is not on its scale.
+            TimeoutError: A grader took too long.
             RuntimeError: A grader ended itself by a cancellation that nobody asked for.
             BaseException: What a grader or the aggregation raises, of several errors the first.
         """
@@ -139,30 +193,36 @@ class CompositeGrader(Generic[InputT]):
         )
         remaining = iter(plan.parts)
         scores: dict[str, Score] = {}
-        failures: list[tuple[BaseException, Criterion]] = []
+        failed: dict[str, Exception] = {}
+        fatal: list[BaseException] = []  # come out below, and not in an ExceptionGroup
 
         async def work(scope: anyio.CancelScope) -> None:
-            for criterion, _, grade, place in remaining:
+            for criterion, name, _, grade, _, _, place in remaining:
                 try:
                     async with limiter:
                         await anyio.lowlevel.checkpoint_if_cancelled()
-                        result = await call(grade, input, criterion, inline=self._inline)
-                    scores[criterion.id] = _read(result, place)
-                except BaseException as error:  # comes out below, and not in an ExceptionGroup
-                    failures.append((error, criterion))
-                    scope.cancel()
-                    if isinstance(error, anyio.get_cancelled_exc_class()):
+                        result = await grade(input, criterion)
+                    scores[name] = read_score(result, place, criterion.scale)
+                except BaseException as caught:
+                    error = uncancelled(caught)
+                    if error is None:
                         raise
+                    is_recorded = self._records and criterion.gate is None
+                    if is_recorded and isinstance(error, Exception):
+                        failed[name] = error
+                        continue
+                    plan.note(error, name)
+                    fatal.append(error)
+                    scope.cancel()
                     return
 
         await run_workers(work, num_workers)
-        if failures:
-            raise _first(failures, rubric)
-        return self._combine(
-            plan, {each.criterion.id: scores[each.criterion.id] for each in plan.parts}
-        )
+        if fatal:  # an interrupt before the first error
+            raise min(fatal, key=lambda error: isinstance(error, Exception))
+        scores = {name: scores[name] for _, name, *_ in plan.parts if name in scores}
+        return plan.combine_rest(scores, failed) if failed else plan.combine(scores)
 
-    def _plan(self, rubric: Rubric) -> _Plan[InputT]:
+    def _plan(self, rubric: Rubric) -> Plan[InputT]:
         """Check the rubric and find its graders, once for as long as it stays the same."""
         last = self._last
         if last is not None and last.rubric is rubric:
@@ -175,78 +235,30 @@ class CompositeGrader(Generic[InputT]):
             msg = f"no grader for {missing} of {rubric_label(rubric)}; there are graders for {list(self._named)}"
             raise ValueError(msg)
         check_aggregation(self._aggregate, rubric)
-        plan = _Plan(
-            rubric,
-            tuple([self._part(criterion) for criterion in rubric.criteria]),
-            {**rubric_names(rubric), **self._metadata},
-        )
-        self._last = plan
+        parts = [self._part(criterion) for criterion in rubric.criteria]
+        metadata = {**rubric_names(rubric), **self._metadata}
+        plan = self._last = Plan(rubric, parts, self._aggregate, metadata)
         return plan
 
-    def _part(self, criterion: Criterion) -> _Part[InputT]:
+    def _part(self, criterion: Criterion) -> Part[InputT]:
         default = self._default
         grade = (
             self._named[criterion.id] if default is None else self._named.get(criterion.id, default)
         )
-        return _Part(
-            criterion, grade, async_form(grade), f"the score of criterion {criterion.id!r}"
+        ask = async_form(grade)
+
+        async def agrade(input: InputT, criterion: Criterion) -> ScoreValue:
+            with RefuseStrayCancellation(f"the grader of criterion {criterion.id!r}"):
+                return await call(ask, input, criterion, inline=self._inline)
+            raise AssertionError  # pragma: no cover
+
+        if self._timeout is None:
+            return make_part(criterion, grade, agrade)
+        return make_part(
+            criterion,
+            functools.partial(call_within, self._timeout, grade),
+            functools.partial(acall_within, self._timeout, agrade),
         )
-
-    def _combine(self, plan: _Plan[InputT], scores: dict[str, Score]) -> Score:
-        try:
-            value = self._aggregate(plan.rubric, scores)
-            return Score(to_float(value, "the aggregate"), scores, plan.metadata)
-        except Exception as error:
-            values = {name: score.value for name, score in scores.items()}
-            add_note(error, f"while combining {values} by {rubric_label(plan.rubric)}")
-            raise
-
-
-_Grade: TypeAlias = Callable[[InputT, Criterion], ScoreValue | Awaitable[ScoreValue]]
-
-
-class _Part(NamedTuple, Generic[InputT]):
-    """A criterion and who grades it."""
-
-    criterion: Criterion
-    grade: _Grade[InputT]
-    agrade: _Grade[InputT]
-    place: str
-
-
-class _Plan(NamedTuple, Generic[InputT]):
-    """How a composite grades by one rubric."""
-
-    rubric: Rubric
-    parts: tuple[_Part[InputT], ...]
-    metadata: dict[str, Any]
-
-
-def _read(result: ScoreValue | Awaitable[ScoreValue], place: str) -> Score:
-    if isinstance(result, Score):
-        return result
-    if type(result) is not float:
-        result = at_once(result, place)
-    return Score(to_float(result, place))
-
-
-def _first(failures: list[tuple[BaseException, Criterion]], rubric: Rubric) -> BaseException:
-    """Choose what to raise: an interrupt, else the first error, else a stray cancellation."""
-    cancelled = anyio.get_cancelled_exc_class()
-    error, criterion = min(
-        failures,
-        key=lambda failure: (isinstance(failure[0], cancelled), isinstance(failure[0], Exception)),
-    )
-    if isinstance(error, cancelled):
-        msg = f"the grader of criterion {criterion.id!r} was cancelled, but not by the caller"
-        stray, error = error, RuntimeError(msg)
-        error.__cause__ = stray
-    _note(error, criterion, rubric)
-    return error
-
-
-def _note(error: BaseException, criterion: Criterion, rubric: Rubric) -> None:
-    add_note(error, f"while grading criterion {criterion.id!r} of {rubric_label(rubric)}")
 
 
 def _check_callable(value: object, name: str) -> None:

@@ -10,7 +10,9 @@ from typing_extensions import TypeVar
 from rolloutlib._calls import call, is_async
 from rolloutlib._exceptions import add_note
 from rolloutlib.graders._awaitables import Later, at_once
-from rolloutlib.graders._rubric import plain_metadata, rubric_names
+from rolloutlib.graders._criteria import UNIT, Criterion, Scale, check_scale, plain_metadata
+from rolloutlib.graders._reading import read_score
+from rolloutlib.graders._rubric import rubric_names
 from rolloutlib.scores import Score, ScoreValue
 
 InputT = TypeVar("InputT")
@@ -35,13 +37,16 @@ class LLMGrader(Generic[InputT, RubricT, PromptT, ResponseT]):
         parse: Makes a number or a `Score` from the reply and the rubric.
         metadata: Goes into the metadata of each score, a copy of it; what `parse` puts there comes
             first.
+        scale: The lowest and the highest value that a score may have, or None for any number. The
+            scale of a `Criterion` that is judged comes before it.
         inline: In `ascore`, call a synchronous `sample` on the event loop, if it never blocks. By
             default it runs on a worker thread, where no event loop runs: one that starts a task has
             to be a coroutine function, or inline.
 
     Raises:
         TypeError: A part is not callable, or `render` or `parse` is asynchronous.
-        ValueError: JSON cannot hold the metadata.
+        ValueError: JSON cannot hold the metadata, or the scale is not a lower and a higher finite
+            number.
     """
 
     def __init__(
@@ -51,6 +56,7 @@ class LLMGrader(Generic[InputT, RubricT, PromptT, ResponseT]):
         render: Callable[[InputT, RubricT], PromptT],
         parse: Callable[[ResponseT, RubricT], ScoreValue],
         metadata: Mapping[str, Any] | None = None,
+        scale: Scale | None = UNIT,
         inline: bool = False,
     ) -> None:
         for name, part in (("sample", sample), ("render", render), ("parse", parse)):
@@ -60,10 +66,13 @@ class LLMGrader(Generic[InputT, RubricT, PromptT, ResponseT]):
             if part is not sample and is_async(part):
                 msg = f"{name} must be synchronous, got {part!r}: only sample may be awaited"
                 raise TypeError(msg)
+        if scale is not None:
+            check_scale(scale)
         self._sample = sample
         self._render = render
         self._parse = parse
         self._metadata = plain_metadata(metadata or {})
+        self._scale = scale
         self._inline = inline
 
     def __call__(self, input: InputT, rubric: RubricT, /) -> Score | Awaitable[Score]:
@@ -90,7 +99,7 @@ class LLMGrader(Generic[InputT, RubricT, PromptT, ResponseT]):
 
         Raises:
             TypeError: `sample` is asynchronous, or `parse` returned something that is not a score.
-            ValueError: The score is NaN or infinite.
+            ValueError: The score is not on its scale.
             BaseException: What `render`, `sample` or `parse` raises.
         """
         prompt = self._prompt(input, rubric)
@@ -107,7 +116,7 @@ class LLMGrader(Generic[InputT, RubricT, PromptT, ResponseT]):
 
         Raises:
             TypeError: `parse` returned something that is not a score.
-            ValueError: The score is NaN or infinite.
+            ValueError: The score is not on its scale.
             BaseException: What `render`, `sample` or `parse` raises.
         """
         prompt = self._prompt(input, rubric)
@@ -126,7 +135,8 @@ class LLMGrader(Generic[InputT, RubricT, PromptT, ResponseT]):
 
     def _read(self, response: ResponseT, rubric: RubricT) -> Score:
         with _Noting("parsing the model's reply", response):
-            score = Score.from_value(self._parse(response, rubric))
+            scale = rubric.scale if isinstance(rubric, Criterion) else self._scale
+            score = read_score(self._parse(response, rubric), "the score", scale)
         metadata = {**rubric_names(rubric), **self._metadata, **score.metadata}
         if not metadata:
             return score

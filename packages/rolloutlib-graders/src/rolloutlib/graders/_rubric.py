@@ -1,4 +1,4 @@
-"""What is judged: criteria, and rubrics made of them."""
+"""What a grader judges by: rubrics, made of criteria."""
 
 from __future__ import annotations
 
@@ -6,64 +6,15 @@ import hashlib
 import json
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from operator import mul
 from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from rolloutlib.graders._criteria import UNIT, Criterion, Scale, check_metadata, check_text
 from rolloutlib.scores import Score
-
-
-class Criterion(BaseModel):
-    """One thing that is judged.
-
-    Immutable. Text is stripped of surrounding white space, and must not be empty.
-
-    Attributes:
-        id: The name of the criterion, and of its score among a composite score's components.
-        description: What is asked for.
-        weight: How much the criterion counts beside the others; finite, not negative.
-        kind: What an aggregation may treat differently: `asymmetric_mean` knows "required",
-            "bonus" and "penalty", the other aggregations make no difference.
-        references: Texts that a grader may compare with, such as correct answers.
-        metadata: Data that JSON can hold, copied; tuples become lists.
-
-    Raises:
-        ValidationError: A field has no usable value, or there is no such field; a `ValueError`.
-    """
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", frozen=True)
-
-    id: str
-    description: str
-    weight: float = Field(default=1.0, ge=0)
-    kind: str = "required"
-    references: tuple[str, ...] = ()
-    metadata: dict[str, Any] = Field(default_factory=dict)
-
-    @field_validator("id", "description", "kind")
-    @classmethod
-    def _check_text(cls, value: str) -> str:
-        return _text(value)
-
-    @field_validator("weight")
-    @classmethod
-    def _check_weight(cls, value: float) -> float:
-        if not math.isfinite(value):
-            msg = f"a weight must be finite, got {value!r}"
-            raise ValueError(msg)
-        return abs(value)  # no -0.0, which would equal 0.0 and have another fingerprint
-
-    @field_validator("references")
-    @classmethod
-    def _check_references(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple([_text(reference) for reference in value])
-
-    @field_validator("metadata")
-    @classmethod
-    def _check_metadata(cls, value: dict[str, Any]) -> dict[str, Any]:
-        return _metadata(value)
 
 
 class Rubric(BaseModel):
@@ -92,12 +43,12 @@ class Rubric(BaseModel):
     @field_validator("id", "instructions")
     @classmethod
     def _check_text(cls, value: str | None) -> str | None:
-        return None if value is None else _text(value)
+        return None if value is None else check_text(value)
 
     @field_validator("metadata")
     @classmethod
     def _check_metadata(cls, value: dict[str, Any]) -> dict[str, Any]:
-        return _metadata(value)
+        return check_metadata(value)
 
     @model_validator(mode="after")
     def _check_criteria(self) -> Self:
@@ -116,8 +67,8 @@ class Rubric(BaseModel):
         """The rubric's content as 64 hexadecimal digits, the same in every process.
 
         The SHA-256 of the canonical JSON form (sorted keys, no white space, ASCII) of all fields but
-        `id`, which names a rubric and changes no grade. Scores carry it as "rubric_fingerprint" in
-        their metadata.
+        `id`, which names a rubric and changes no grade, and but a criterion's `scale` and `gate` where
+        they are the default. Scores carry it as "rubric_fingerprint" in their metadata.
         """
         return self._digest
 
@@ -142,15 +93,79 @@ class Rubric(BaseModel):
             deep: Copy what the fields hold, too.
         """
         copied = super().model_copy(update=update, deep=deep)
-        vars(copied).pop("_digest", None)  # the copy's content may be another
+        for name in ("_digest", "_columns"):  # the copy's content may be another
+            vars(copied).pop(name, None)
         return copied
 
     @cached_property
     def _digest(self) -> str:
         # As any: what a subclass of Criterion adds counts too.
         content = self.model_dump(mode="json", exclude={"id"}, serialize_as_any=True)
+        for criterion, form in zip(self.criteria, content["criteria"], strict=True):
+            if criterion.scale == UNIT:
+                del form["scale"]
+            if criterion.gate is None:
+                del form["gate"]
         form = json.dumps(content, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(form.encode()).hexdigest()
+
+
+class Columns:
+    """What aggregations need of criteria, all of them or some, looked up once.
+
+    Args:
+        criteria: The criteria.
+
+    Attributes:
+        ids: Their ids.
+        weights: Their weights.
+        total: The sum of these.
+    """
+
+    __slots__ = ("_scales", "_weighted", "ids", "total", "weights")
+
+    def __init__(self, criteria: Iterable[Criterion]) -> None:
+        criteria = tuple(criteria)
+        self.ids = tuple([criterion.id for criterion in criteria])
+        self.weights = tuple([criterion.weight for criterion in criteria])
+        self.total = math.fsum(self.weights)
+        self._weighted = any(weight != 1.0 for weight in self.weights)
+        scales = [criterion.scale or UNIT for criterion in criteria]
+        self._scales: list[Scale] | None = scales if set(scales) - {UNIT} else None
+
+    def places(self, components: Mapping[str, Score]) -> list[float]:
+        """Return where the scores stand on their scales, from 0 to 1; without a scale, the score.
+
+        Raises:
+            KeyError: A criterion has no score.
+        """
+        values = [components[name].value for name in self.ids]
+        if self._scales is None:
+            return values
+        return [
+            (value - low) / (high - low)
+            for value, (low, high) in zip(values, self._scales, strict=True)
+        ]
+
+    def sum(self, places: Sequence[float]) -> float:
+        """Return the sum of places times weights.
+
+        It is exact, so that the order of the criteria does not show in the last digits.
+        """
+        return math.fsum(map(mul, self.weights, places) if self._weighted else places)
+
+    def mean(self, components: Mapping[str, Score]) -> float:
+        """Return the weighted mean of the places of scores; there has to be a weight."""
+        return self.sum(self.places(components)) / self.total
+
+
+def columns_of(rubric: Rubric) -> Columns:
+    """Return the columns of all criteria of a rubric, made once."""
+    kept = vars(rubric)  # where its fingerprint is kept too
+    columns: Columns | None = kept.get("_columns")
+    if columns is None:
+        columns = kept["_columns"] = Columns(rubric.criteria)
+    return columns
 
 
 def rubric_label(rubric: Rubric) -> str:
@@ -164,39 +179,3 @@ def rubric_names(rubric: object) -> dict[str, Any]:
         return {}
     names = {"rubric_fingerprint": rubric.fingerprint}
     return names if rubric.id is None else {**names, "rubric_id": rubric.id}
-
-
-def _metadata(metadata: dict[str, Any]) -> dict[str, Any]:
-    plain = plain_metadata(metadata)
-    _check_unicode(json.dumps(plain, ensure_ascii=False))
-    return plain
-
-
-def plain_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a copy that JSON can hold, by the rule for the metadata of scores.
-
-    Raises:
-        ValueError: JSON cannot hold it; the message says where.
-    """
-    try:
-        return Score(0.0, metadata=metadata).to_dict()["metadata"]
-    except TypeError as error:  # pydantic reports errors of values alone
-        raise ValueError(*error.args) from error
-
-
-def _text(value: str) -> str:
-    stripped = value.strip()
-    if not stripped:
-        msg = "must not be empty"
-        raise ValueError(msg)
-    _check_unicode(stripped)
-    return stripped
-
-
-def _check_unicode(text: str) -> None:
-    """Refuse halves of characters, which pydantic cannot write as JSON."""
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        msg = f"holds half of a character, {text[error.start]!r}"
-        raise ValueError(msg) from error

@@ -6,7 +6,7 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 
-from rolloutlib.evals.benchmarks._extraction import Extraction, extract
+from rolloutlib.answers import Extraction, extract, write_number
 from rolloutlib.scores import Score
 
 __all__ = [
@@ -53,8 +53,9 @@ def grade_gsm8k(response: str, expected: str) -> Score:
         expected: The number, or a worked answer that ends in `#### number`.
 
     Returns:
-        A score with the component "correct"; its metadata hold "expected", "extracted" and the
-        "status" of the extraction: "found", "none", "ambiguous" or "truncated".
+        A score with the component "correct"; its metadata hold "expected", "extracted", and of the
+        extraction its "status" ("found", "none", "ambiguous" or "truncated"), "rule", "span" and
+        "reason".
 
     Raises:
         ValueError: The expected answer holds no number.
@@ -113,7 +114,8 @@ def _gsm8k(response: str) -> Extraction:
 def _aime(response: str) -> Extraction:
     found = extract(response)
     if found.value is not None and (found.value.denominator != 1 or not found.plain):
-        return replace(found, status="none", value=None)
+        reason = "the answer is no plain integer"
+        return replace(found, status="none", value=None, reason=reason)
     return found
 
 
@@ -122,22 +124,12 @@ def _grade(found: Extraction, expected: Fraction, *, highest: int | None = None)
     return Score(
         correct,
         {"correct": correct},
-        {"expected": _text(expected), "extracted": _text(found.value), "status": found.status},
+        {
+            "expected": _text(expected),
+            **found.as_metadata(),
+        },
     )
 
 
 def _text(value: Fraction | None) -> str | None:
-    if value is None:
-        return None
-    if value.denominator == 1:
-        return str(value.numerator)
-    twos, fives, rest = 0, 0, value.denominator
-    while rest % 2 == 0:
-        twos, rest = twos + 1, rest // 2
-    while rest % 5 == 0:
-        fives, rest = fives + 1, rest // 5
-    if rest != 1:
-        return str(value)
-    places = max(twos, fives)
-    digits = str(abs(value.numerator) * 10**places // value.denominator).rjust(places + 1, "0")
-    return f"{'-' if value < 0 else ''}{digits[:-places]}.{digits[-places:]}"
+    return None if value is None else write_number(value)

@@ -1,0 +1,114 @@
+"""Answers that nothing marks: what a program printed, a bold number, the final line or sentence."""
+
+from __future__ import annotations
+
+import re
+
+from rolloutlib.answers._characters import lower_case
+from rolloutlib.answers._extraction import Extraction
+from rolloutlib.answers._markers import SENTENCE_END
+from rolloutlib.answers._numbers import read_last, read_whole
+from rolloutlib.answers._readings import SEVERAL, UNREADABLE, Reading
+
+__all__ = ["final_line", "read_ending"]
+
+_LONGEST = 2000  # of what is read of a final line
+_MOST_LINES = 8  # that may close a text behind its final line
+_OUTPUT = re.compile(r"```output\n(?P<value>[^`]{1,200})```")
+_BOLD = re.compile(r"\*\*(?P<value>[^*\n]{1,200})\*\*|__(?P<under>[^_\n]{1,200})__")
+_EMPTY = re.compile(r"[\s$`*_\-\\\]\[)(}=.#>|~]*")
+_CLOSER = re.compile(
+    r"\W{0,4}(?:i\shope|hope\s(?:this|that|it)|let\sme\sknow|feel\sfree|if\syou\s(?:have|need)|thank|glad|happy\sto"
+    r"|good\sluck|great\sjob|well\sdone|enjoy|have\sa\s(?:great|nice|good)|please\slet|is\sthere\sanything"
+    r"|would\syou\slike|q\.?e\.?d|\u25a0|\u25a1|done)"
+)
+_UNFINISHED = re.compile(
+    r"(?:\b(?:to|of|the|an?|and|or|for|in|with|by|at|(?<!it\s)is|are|was|per|that|so|from|than|has|have|into|which|if|as|on"
+    r"|we|she|he|they|you|it|will|would|can|need|needs|want|wants|then|but|because|since|when|each|his|her|their)"
+    r"|\s[-+*/=\u00d7÷]|[(,:])\s*$"
+    r"|[0-9](?:\s[a-z,']+){8,}\s*$"
+)
+_DIGIT = re.compile("[0-9]")
+
+
+def final_line(text: str, lower: str) -> tuple[int, int]:
+    """Return where the final line starts and ends, leaving out ends of blocks and polite closings."""
+    start, end = 0, len(text.rstrip())
+    for _ in range(_MOST_LINES):
+        start = text.rfind("\n", 0, end) + 1
+        line = lower[start : min(end, start + _LONGEST)]
+        closing = _CLOSER.match(line) is not None and _DIGIT.search(line) is None
+        if start == 0 or not (closing or (end - start < 20 and _EMPTY.fullmatch(line))):
+            return start, end
+        end = len(text[:start].rstrip()) if end - start < _LONGEST else start - 1
+    return start, end
+
+
+def read_ending(text: str, lower: str, *, last_number: bool) -> Extraction:
+    """Read the final line: a number in bold, a number alone, else perhaps its last sentence."""
+    start, end = final_line(text, lower)
+    line = text[start:end]
+    if not line.strip():
+        return Extraction("none", reason="the text is empty")
+    bold = _bold(line, start, end)
+    if bold is not None:
+        return bold
+    whole = read_whole(line)
+    if whole.status == "found" and re.match(r"\s*-\s", line):
+        whole = UNREADABLE
+    if whole.status == "found" or not last_number:
+        return Extraction.of(whole, "line", start, end)
+    return _last_sentence(text, line, start, end)
+
+
+def _bold(line: str, start: int, end: int) -> Extraction | None:
+    if "**" not in line and "__" not in line:
+        return None
+    if line.rstrip(" *_").endswith("?"):
+        return None
+    offset = max(0, len(line) - _LONGEST)
+    readings: list[tuple[re.Match[str], Reading]] = []
+    for match in _BOLD.finditer(line, offset):
+        reading = read_whole(match["value"] or match["under"])
+        if reading.status == "found":
+            readings.append((match, reading))
+    if not readings:
+        return None
+    if len({reading.value for _, reading in readings}) > 1:
+        return Extraction("ambiguous", None, "bold", (start, end), reason=SEVERAL.reason)
+    match, reading = readings[-1]
+    shown = (
+        line[max(offset, match.start() - 200) : match.start()]
+        + " "
+        + (match["value"] or match["under"])
+    )
+    context = read_last(SENTENCE_END.split(shown.lower())[-1] or shown)
+    if context.status == "ambiguous":
+        reading = context
+    name = "value" if match["value"] is not None else "under"
+    return Extraction.of(reading, "bold", start + match.start(name), start + match.end(name))
+
+
+def _last_sentence(text: str, line: str, start: int, end: int) -> Extraction:
+    """Read the last sentence; what a program printed counts if the sentence repeats it or is mute."""
+    lower = lower_case(line)
+    ends = SENTENCE_END.finditer(lower, max(0, len(line) - _LONGEST), max(0, len(line) - 1))
+    *_, begin = [0, *(match.end() for match in ends)]
+    sentence = line[begin:]
+    last = read_last(sentence)
+    if last.status == "found" and _UNFINISHED.search(lower[-200:]):
+        return Extraction(
+            "truncated",
+            None,
+            "sentence",
+            (start + begin, end),
+            reason="the last sentence does not end",
+        )
+    if "```output" in text:
+        *_, printed = [None, *_OUTPUT.finditer(text)]
+        if printed is not None:
+            reading = read_whole(printed["value"])
+            repeated = reading.value in {read_whole(word).value for word in sentence[:400].split()}
+            if reading.status == "found" and (last.status == "none" or repeated):
+                return Extraction.of(reading, "output", *printed.span("value"))
+    return Extraction.of(last, "sentence", start + begin, end)

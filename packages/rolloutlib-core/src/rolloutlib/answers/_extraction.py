@@ -1,0 +1,91 @@
+"""What became of looking for an answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, Literal, TypeAlias
+
+from rolloutlib.answers._numbers import write_number
+from rolloutlib.answers._readings import Reading
+
+__all__ = ["UNFINISHED", "Extraction", "Rule", "Status", "placed"]
+
+Status: TypeAlias = Literal["found", "none", "ambiguous", "truncated"]
+"""Whether an answer was found, or why it was not."""
+Rule: TypeAlias = Literal["box", "marker", "output", "bold", "line", "sentence"]
+"""What showed where the answer stands."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extraction:
+    r"""The answer in a text, or why there is none.
+
+    Attributes:
+        status: "found"; "none" where no answer is given; "ambiguous" where what is given is not one
+            value; "truncated" where the text ends before the answer does.
+        value: The exact value, where a number was looked for and found.
+        rule: Which rule decided: "box" (`\boxed`, `\fbox`, `\framebox` or `<answer>`), "marker" (`####`,
+            "the answer is" and the like), "output" (of a program), "bold", "line" (the final line) or
+            "sentence" (the last number of the last sentence).
+        span: Start and end, in the text, of what was read.
+        text: What stands there, as it is written.
+        reason: Why there is no answer, where there is none; one of a few sentences, to be counted.
+        plain: Whether the value is a bare number, without percent sign or a word like "million".
+    """
+
+    status: Status
+    value: Fraction | None = None
+    rule: Rule | None = None
+    span: tuple[int, int] | None = None
+    text: str | None = None
+    reason: str | None = None
+    plain: bool = True
+
+    @classmethod
+    def of(cls, reading: Reading, rule: Rule, start: int, end: int) -> Extraction:
+        """Say where something was read, and by which rule."""
+        return cls(
+            reading.status,
+            reading.value,
+            rule,
+            (start, end),
+            reason=reading.reason,
+            plain=reading.plain,
+        )
+
+    def as_metadata(self) -> dict[str, Any]:
+        """Return what a score's metadata keep: "extracted", "status", "rule", "span" and "reason"."""
+        extracted = self.text if self.value is None else write_number(self.value)
+        return {
+            "extracted": extracted if self.status == "found" else None,
+            "status": self.status,
+            "rule": self.rule,
+            "span": self.span,
+            "reason": self.reason,
+        }
+
+
+UNFINISHED = Extraction("truncated", reason="the thinking does not end")
+
+
+def placed(found: Extraction, text: str, cuts: list[tuple[int, int]]) -> Extraction:
+    """Tell where in the whole text an answer stands, and what stands there.
+
+    Args:
+        found: What was found in the text without some stretches.
+        text: The whole text.
+        cuts: Where these stretches start and end in it, in order.
+    """
+    if found.span is None:
+        return found
+    start, end = found.span
+    for begin, stop in cuts:
+        if begin > end:
+            break
+        if begin <= start:
+            start += stop - begin
+        if begin < end:
+            end += stop - begin
+    end = max(start, end)
+    return replace(found, span=(start, end), text=text[start:end])

@@ -1,0 +1,130 @@
+"""The part of a model's output that is its answer: no thinking, no turns that it invented."""
+
+from __future__ import annotations
+
+import re
+from typing import cast
+
+from rolloutlib.answers._characters import look_alikes, lower_case
+
+__all__ = ["THINKING", "visible_text"]
+
+# What closes thinking is in a group. These and the turns are searched in lower case.
+THINKING = re.compile(
+    r"<(?P<end>/)?(?:seed:)?(?:think|thinking|thought|thoughts|reasoning|reason|reflection|scratchpad"
+    r"|analysis|inner_monologue)(?:\s[^<>]{0,40}+)?>"
+    r"|<\|(?:begin_of_thought|(?P<end_of>end_of_thought))\|>"
+    r"|<\|channel\|>\s?(?:analysis|commentary|(?P<final>final))[^<]{0,40}+<\|message\|>"
+    r"|\[(?P<end_bracket>/)?think\]"
+    r"|◁(?P<end_triangle>/)?think▷"
+)
+_THOUGHTS = (
+    "think", "thought", "reason", "reflection", "scratchpad", "analysis", "monologue", "commentary",
+    "final<|",
+)  # fmt: skip
+
+_HIDDEN = re.compile(
+    r"<!--.*?(?:-->|\Z)|~~(?=\S)[^~\n]+~~|<(?P<tag>del|s|strike)>[^<]*</(?P=tag)>"
+    r"|\\(?:sout|cancel|xcancel|bcancel|st)\s?\{[^{}\n]*\}",
+    re.DOTALL,
+)
+_HIDES = ("<!--", "~~", "<del>", "<s>", "<strike>", "cancel", "\\sout", "\\st")
+
+_TOKEN = re.compile(
+    r"<\|(?:im_end|im_start|endoftext|end_of_text|eot_id|eom_id|end|return|user|start_header_id"
+    r"|end\u2581of\u2581sentence)\|>"
+    r"|</s>|<end_of_turn>|<start_of_turn>|\[/?inst\]"
+)
+_TOKENS = ("<|", "</s>", "_of_turn>", "inst]")
+_NAMES = (
+    r"question|problem|exercise|instruction|human|user|student|task|example|prompt|input|q"
+    r"|pregunta|problema|frage|aufgabe|domanda|pergunta|问题|問題|вопрос|задача|문제|질문"
+)
+_TURN = re.compile(
+    r"\n(?!\n)[ \t*#\[>]{0,8}+(?:"
+    rf"(?:{_NAMES})[ \t]{{0,3}}+[0-9]{{0,4}}+[ \t*\]]{{0,4}}+[:.]"
+    r"|(?:next|another|new|follow-up|bonus)[ ](?:question|problem|exercise)\b)"
+    r"|\n\#{1,6}[ ](?:instruction|question|problem|exercise)\b"
+)
+
+# An explicit answer. Without one, "Question:" may be the model telling the problem again.
+_EXPLICIT = re.compile(
+    r"####|\\(?:boxed|fbox|framebox)|answer|\na:|\Aa:|答|antwort|respuesta|r[eé]ponse|ответ|jibu|정답"
+)
+_WORD = re.compile(r"\w")
+
+
+def visible_text(text: str) -> str | None:
+    """Return the text with look-alike characters made plain and what is not the answer blanked out.
+
+    What is no answer is thinking, turns that the model invented, comments and what is struck out. A
+    closing tag without an opening one means that the chat template opened the thinking, so that all
+    before it is thinking. Positions in the result are positions in the text.
+
+    Args:
+        text: What the model wrote.
+
+    Returns:
+        Text of at most the same length, or None if thinking was begun and never ended.
+
+    Raises:
+        TypeError: It is not text.
+    """
+    if not isinstance(cast("object", text), str):
+        msg = f"an answer must be text, got {text!r}"
+        raise TypeError(msg)
+    text = look_alikes(text)
+    lower = lower_case(text)
+    tagged = "<" in text or "[" in text or "◁" in text
+    if tagged and any(word in lower for word in _THOUGHTS):
+        answer = _without_thinking(text, lower)
+        if answer is None:
+            return None
+        text = answer
+        lower = lower_case(text)
+    if ("<" in text or "~~" in text or "\\" in text) and any(mark in text for mark in _HIDES):
+        text = _HIDDEN.sub(lambda hidden: " " * len(hidden[0]), text)
+    return text[: _first_invented_turn(lower)]
+
+
+def _blank(length: int) -> str:
+    """Return as much space; what follows begins a line."""
+    return " " * (length - 1) + "\n" if length else ""
+
+
+def _without_thinking(text: str, lower: str) -> str | None:
+    kept: list[str] = []
+    begin, opened, dropped = 0, False, 0
+    for tag in THINKING.finditer(lower):
+        closes = tag.lastgroup is not None
+        if closes and opened:
+            kept.append(_blank(tag.end() - begin))
+        elif closes:
+            kept, dropped = [], tag.end()
+        elif opened:
+            continue
+        else:
+            kept.append(text[begin : tag.start()])
+        opened = not closes
+        begin = tag.start() if opened else tag.end()
+    return None if opened else _blank(dropped) + "".join(kept) + text[begin:]
+
+
+def _first_invented_turn(lower: str) -> int:
+    """Return where the first turn begins that follows what may be the answer."""
+    word = _WORD.search(lower)
+    if word is None:
+        return len(lower)
+    end = len(lower)
+    if ("<" in lower or "[" in lower) and any(token in lower for token in _TOKENS):
+        token = _TOKEN.search(lower, word.start())
+        end = end if token is None else token.start()
+    turn = _TURN.search(lower, word.end(), end)
+    if turn is None:
+        return end
+    explicit = _EXPLICIT.search(lower, 0, end)
+    if explicit is None:
+        return end
+    if explicit.end() > turn.start():
+        turn = _TURN.search(lower, explicit.end(), end)
+    return end if turn is None else turn.start()

@@ -1,0 +1,1 @@
+"""Graders that compare the answer in a text with references."""

@@ -1,0 +1,60 @@
+"""Code blocks in Markdown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import replace
+
+from rolloutlib.answers import Extraction, visible_text
+from rolloutlib.graders._matches._parts import read_part
+
+_FENCE = re.compile(
+    r"^ {0,3}(?P<marks>`{3,}|~{3,})[ \t]*(?P<language>[^\s`]*)(?P<more>[^`\n]*)$", re.MULTILINE
+)
+
+
+def extract_block(text: str, languages: Collection[str], *, bare: bool) -> tuple[Extraction, str]:
+    """Find the last code block.
+
+    Args:
+        text: What the model wrote, thinking included.
+        languages: What may stand after the opening fence, in small letters; "" is nothing. Blocks of
+            other languages are passed over.
+        bare: Whether a text without such a block is one as a whole.
+
+    Returns:
+        An extraction without a rule, whose `text` is what stands between the fences, and the rule:
+        "block", or "visible" for a text as a whole.
+    """
+    visible = visible_text(text)
+    if visible is None:
+        return Extraction("truncated", reason="the thinking does not end"), "block"
+    found = _last(visible, languages)
+    if found.span is None and bare:
+        return read_part(text, "visible")[0], "visible"
+    if found.status == "found" and found.span is not None:
+        found = replace(found, text=text[slice(*found.span)])
+    return found, "block"
+
+
+def _last(text: str, languages: Collection[str]) -> Extraction:
+    found = Extraction("none", reason="there is no code block")
+    opening: re.Match[str] | None = None
+    for fence in _FENCE.finditer(text):
+        if opening is None:
+            opening = fence
+        elif _closes(fence, opening):
+            if opening["language"].lower() in languages:
+                start = min(opening.end() + 1, fence.start())
+                found = Extraction("found", span=(start, fence.start()))
+            opening = None
+    if opening is not None and opening["language"].lower() in languages:
+        reason = "the last code block does not end"
+        return Extraction("truncated", span=(opening.end(), len(text)), reason=reason)
+    return found
+
+
+def _closes(fence: re.Match[str], opening: re.Match[str]) -> bool:
+    plain = not fence["language"] and not fence["more"].strip()
+    return plain and fence["marks"].startswith(opening["marks"])

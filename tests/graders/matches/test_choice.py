@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import pytest
+
+from rolloutlib.graders import ChoiceMatch, Criterion
+
+CITIES = ["Paris", "Rome", "Bern", "Oslo"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "B",
+            "b",
+            "(b)",
+            "[B]",
+            "B.",
+            "B)",
+            "**B**",
+            "**(B)**",
+            r"\boxed{B}",
+            r"\boxed{\text{(B)}}",
+        ),
+        *(
+            "B. Rome",
+            "(B) Rome",
+            "B: Rome",
+            "Option B",
+            "The answer is (B) Rome.",
+            "<answer>B</answer>",
+        ),
+        *(
+            "The answer is B because it is old.",
+            "So the correct option is B",
+            "I choose (B)",
+            "\uff22",
+        ),
+    ],
+)
+def test_a_letter_chooses_an_option(text: str) -> None:
+    for grader in (ChoiceMatch(4), ChoiceMatch(CITIES)):
+        score = grader(text, "B")
+        assert (score.value, score.metadata["extracted"]) == (1.0, "B")
+        assert grader(text, "C").value == 0.0
+
+
+def test_the_text_of_an_option_chooses_it() -> None:
+    grader = ChoiceMatch(CITIES)
+    for reference in ("Rome", "rome", "B"):
+        assert grader("The answer is **Rome**.", reference).value == 1.0
+    assert grader("The answer is Oslo", "Rome").value == 0.0
+    assert ChoiceMatch(4)("The answer is Rome", "B").metadata["status"] == "none"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "A, B, C and D",
+            "A B C D",
+            "B or C",
+            "A/B",
+            "(a) (b)",
+            "My choice is A or B",
+            "Both A and B",
+        ),
+        *(
+            "not B",
+            "B is wrong",
+            "It isn't B",
+            "Neither A nor B",
+            "A. Paris B. Rome C. Bern D. Oslo",
+        ),
+    ],
+)
+def test_several_options_and_negations_are_ambiguous(text: str) -> None:
+    for grader in (ChoiceMatch(4), ChoiceMatch(CITIES)):
+        for letter in "ABCD":
+            score = grader(text, letter)
+            assert (score.value, score.metadata["status"]) == (0.0, "ambiguous")
+            assert score.metadata["extracted"] is None
+
+
+def test_the_question_again_chooses_none_of_its_options() -> None:
+    question = "Which is a capital?\nA. Lyon\nB. Nice\n\nC. Paris"
+    for grader in (ChoiceMatch(3), ChoiceMatch(["Lyon", "Nice", "Paris"])):
+        assert grader(question, "C").metadata["status"] == "ambiguous"
+        assert grader(f"{question}\n\nC. Paris", "C").value == 1.0
+        assert grader(f"{question}\nIt is (C).", "C").value == 1.0
+
+
+def test_a_letter_beside_the_text_of_another_option_is_ambiguous() -> None:
+    assert ChoiceMatch(CITIES)("B. Paris", "B").metadata["status"] == "ambiguous"
+    assert ChoiceMatch(CITIES)("B. Paris", "A").value == 0.0
+
+
+@pytest.mark.parametrize(
+    "text", ["A cat sat", "I think so", "ABCD", "E", "Vitamin A is good", "a cat"]
+)
+def test_words_are_no_letters(text: str) -> None:
+    assert ChoiceMatch(4)(text, "A").metadata["status"] == "none"
+
+
+def test_a_criterion_may_have_choices_of_its_own() -> None:
+    criterion = Criterion(
+        id="q", description="q", references=("blue",), metadata={"choices": ["red", "blue"]}
+    )
+    assert ChoiceMatch()("Answer: B", criterion).value == 1.0
+    assert ChoiceMatch(CITIES)("Answer: blue", criterion).value == 1.0
+
+
+@pytest.mark.parametrize(
+    ("choices", "error"),
+    [(1, ValueError), (27, ValueError), (["x"], ValueError), (["x", "X"], ValueError),
+     (["x", 2], TypeError), ("ABCD", TypeError), (2.0, TypeError)],
+)  # fmt: skip
+def test_unusable_choices_are_refused(choices: object, error: type[Exception]) -> None:
+    with pytest.raises(error, match="choices"):
+        ChoiceMatch(choices)  # pyright: ignore[reportArgumentType]
