@@ -65,6 +65,7 @@ class MathMatch(Match[tuple[str, ...]]):
     """
 
     _options = ("unevaluated", "time_limit", "num_workers")
+    _packages = ("math-verify", "sympy")
 
     def __init__(
         self,

@@ -38,6 +38,7 @@ class RegexMatch(Match[tuple[Any, ...]]):
     """
 
     _options = ("on", "search", "time_limit")
+    _packages = ("regex",)
 
     def __init__(
         self, *, on: Part = "answer", search: bool = False, time_limit: float = 1.0

@@ -48,6 +48,7 @@ class SchemaMatch(Match[tuple[str, ...]]):
     """
 
     _options = ("time_limit", "num_workers")
+    _packages = ("jsonschema", "referencing")
 
     def __init__(self, *, time_limit: float = 2.0, num_workers: int | None = None) -> None:
         require("jsonschema", "referencing", extra="schema", user="SchemaMatch")
