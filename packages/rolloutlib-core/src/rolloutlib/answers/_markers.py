@@ -37,7 +37,7 @@ _LINKING = (
 _QUOTES = r"[*_\"'`\s\]]{0,5}"
 _ANSWER = re.compile(
     r"answers?(?![a-z])(?:,?\s(?:then|therefore|here|now|thus)\b,?|\s?\([^()\n]{1,40}\))?"
-    rf"(?:{_QUOTES}{_LINKING}|\s(?:to|for|of|in)(?:[ ][^\s.:;=<>]{{1,20}}+){{1,8}}?[ ](?:is|was|equals)\b:?)"
+    rf"(?:{_QUOTES}{_LINKING}|(?!\sto\s(?:another|(?:an?|the)\s(?:other|different|previous|next))\b)\s(?:to|for|of|in)(?:[ ][^\s.:;=<>]{{1,20}}+){{1,8}}?[ ](?:is|was|equals)\b:?)"
 )
 _FINAL = re.compile(
     rf"final\s(?:solution|result|value|number|amount|total|count)(?:{_QUOTES}{_LINKING}|\]|[*_\s]{{0,4}}\n)"
@@ -61,14 +61,19 @@ _LEAD = re.compile(
     r"(?:[\s*_:\"'`]+|(?<=\n)[-+]\s|\$\$|\\[\[(]|\$(?=\s)|[-=]{1,3}>|[→⇒➡➜✅✔👉🎉🎯➤•]|\\[,;:! ]|\\quad|\\displaystyle)*+"
 )
 _BEFORE = re.compile(
-    r"(?:\b(?:if|whether|suppose|supposing|assume|assuming|assumes|unless|imagine|not|never|doubt|deny|false"
-    r"|wrong|incorrect|naive|tempting|mistaken|cannot|unsure|uncertain)\b|n't\b)"
+    r"\b(?:(?:[a-z]{2,8}n't|if|whether|suppose|supposing|assume|assuming|assumes|unless|imagine|not|never"
+    r"|doubt|deny|false|wrong|incorrect|naive|tempting|mistaken|cannot|unsure|uncertain|impossible|unlikely"
+    r"|says|said|claims|claimed)"
     r"(?:\s(?:that|think|believe|say|sure|true|be|know|to|for|whether|guess))*"
+    r"|if\s[^.\n]{0,20}\b(?:wrong|mistaken|incorrect|not),?(?:\sthen)?"
+    r"|(?:or|alternatively|otherwise|maybe|perhaps|possibly),?|reference|gold(?:en)?|ground[-\s]truth)"
     r"\s(?:(?:the|my|its?|your|this|an?)\s)?(?:(?:final|correct|right|true|real)\s)?[*_\"]{0,3}$"
 )
 _FACTORIAL = re.compile(r"(?<=[0-9])!(?:\s?(?:\$|\\\)|\})|\s[a-z])")
 _ITEM = re.compile(r"[1-9][.)]\s+\S")
 _WORDS = re.compile(r"[a-z]{2,}[^0-9\n]*[\s][^0-9\n]*[a-z]{2,}")
+_CONDITION = re.compile(r"\bunless\b")
+_SUPPOSITION = re.compile(r"\b(?:if|had|were|unless)\b")
 _LETTER = re.compile(r"[^\W\d_]")
 _DIGIT = re.compile("[0-9]")
 
@@ -164,7 +169,8 @@ def _read(text: str, lower: str, marker: Marker) -> Extraction | None:
         return None
     if _tells_on(lower, marker, start, end):
         return None
-    if is_refused(lower, marker):
+    condition = _SUPPOSITION if lower.find("would", marker.start, marker.end) >= 0 else _CONDITION
+    if is_refused(lower, marker) or condition.search(lower, start, end):
         reading = DENIED
     elif text[start - 1] == "\n" and _ITEM.match(text, start):
         reading = UNREADABLE

@@ -44,6 +44,14 @@ _LABEL = re.compile(
     r"[\s*]*(?:the\s)?(?:(?:final|correct)\s)?answer(?:\sis\b|\s?:)[\s:]*", re.IGNORECASE
 )
 _PARTIAL = re.compile(r"[0-9][0-9.,]*$")
+_SUPPOSED = re.compile(
+    r"^\W*(?:or|maybe|perhaps|possibly|alternatively)\b|\b(?:could|might|may)\s(?:also\s)?be\b|\b(?:would|could|might)\shave\sbeen\b|\b(?:common|easy|typical)\s(?:mistake|error)"
+)
+_ASIDE = re.compile(r"\s\([^()=]{0,100}[a-zA-Z]{2}[^()=]{0,100}\)\W{0,4}$")
+_CASE = re.compile(r"\W*(?:if|let|suppose|assume|when)\b")
+_LABELLED = re.compile(r"\b(?:step|chapter|section|see\spage)\s?$")
+_SPACED = re.compile(r"[a-z0-9)}\]]\s?$")
+_NO_SIGN = re.compile(r"[a-z0-9)}\]]$|(?:[0-9)}\]]|\b[a-z])\s$")
 _MILLIONS = re.compile(r"\s?m\b")
 _NUMERAL = re.compile(r"[^\x00-\x7f]")
 _SECOND_NAME = re.compile(r"[0-9)%][^=]{0,60}?[\s,;(][a-z](?:_\s?[a-z0-9]+)?\s*$")
@@ -88,6 +96,8 @@ def read_whole(text: str) -> Reading:
         return TOO_LONG
     text = _LABEL.sub("", plain_text(text), count=1).strip(' \n\t*#"')
     *left, right = _EQUALS.split(text)
+    if left and _CASE.match(left[0].lower()):
+        return UNREADABLE
     for part in left:
         if _RELATION.search(part):
             return BOUND
@@ -183,13 +193,18 @@ def read_last(text: str) -> Reading:
     if text.rstrip(" *_$\"')\n").endswith("?"):
         return QUESTION
     text = plain_text(text[-_LONGEST:])
+    aside = _ASIDE.search(text)
+    if aside is not None and len(find_quantities(aside[0])) > 1:
+        text = text[: aside.start()]
     quantities = find_quantities(text)
     if not quantities:
         return NO_NUMBER
     last = quantities[-1]
     before, after = text[: last.start()].lower(), text[last.end() :].lower()
-    clause = re.split(r"[,;:=]\s|\b(?:so|then|therefore|thus|but|because|which|who)\b", before)[-1]
-    refusal = _context(last, clause, after)
+    clause = re.split(
+        r"[,;:=]\s|\b(?:so|then|therefore|thus|(?<!anything\s)but|because|which|who)\b", before
+    )[-1]
+    refusal = DENIED if _SUPPOSED.search(before) else _context(last, clause, after)
     if refusal is not None:
         return refusal
     reading = _reading(last, text)
@@ -209,7 +224,9 @@ def _context(match: re.Match[str], before: str, after: str) -> Reading | None:
         return DENIED
     if phrases.BOUND.search(before[-60:]):
         return BOUND
-    signed = match["sign"] is not None and re.search(r"[a-z0-9)}\]]\s?$", before[-3:]) is not None
+    sign = match["sign"]
+    spaced = _SPACED if sign is not None and sign[-1:].isspace() else _NO_SIGN
+    signed = sign is not None and spaced.search(before[-3:]) is not None
     if signed or phrases.OPERATOR.search(before[-60:]) or phrases.OPERATED.match(after):
         return EXPRESSION
     if _is_scaled(match, after):
@@ -217,7 +234,8 @@ def _context(match: re.Match[str], before: str, after: str) -> Reading | None:
     if phrases.ALTERNATIVE.match(after):
         return SEVERAL
     endless = after.startswith("..") and "." in match[0]
-    return UNREADABLE if endless or _has_numeral(after[:1]) else None
+    named = _LABELLED.search(before[-20:]) is not None
+    return UNREADABLE if endless or named or _has_numeral(after[:1]) else None
 
 
 def _is_scaled(match: re.Match[str], after: str) -> bool:

@@ -42,7 +42,7 @@ BOUND = re.compile(
     r"(?:\b(?:more|less|greater|fewer|higher|lower|bigger|smaller|larger)\sthan(?:\sor\sequal\sto)?"
     r"|\b(?:at\s(?:least|most)|over|under|above|below|almost|nearly|close\sto|up\sto|exceeds|exceeding"
     r"|divisible\sby|(?:multiple|factor|divisor|power|root|half|third|quarter|percent|cube|square)s?\sof)"
-    r"|\be\.g\.|\bfor\s(?:example|instance),?|\bsuch\sas|\bany(?:thing)?|[\u00b1<>≤≥≠]|\+-|\+/-)[\s$]*$"
+    r"|\be\.g\.|\bfor\s(?:example|instance),?|\bsuch\sas|\bany(?:thing)?|out\sof|[\u00b1<>≤≥≠]|\+-|\+/-)[\s$]*$"
 )
 OPERATOR = re.compile(
     rf"(?:\b(?:half|twice|double|triple|thrice|times|plus|modulo|mod|divided\sby|multiplied\sby"
@@ -58,7 +58,8 @@ OPERAND = re.compile(
     r"\s*(?:[a-z%]{1,15}\s*){0,3}(?:[*/+\u00d7÷·^!-]|\\[a-z]|x\s|(?:plus|minus|times|of|divided|multiplied)\b)"
 )
 OPERATED = re.compile(
-    r"\s?[\^√π\u00d7÷·∙]|\s?\\(?!(?:text|mathrm|quad|to|implies|rightarrow)\b)|\s?[*/](?:\s?[0-9a-z(]|\s?\\)|\s?\+|-\s*$"
+    r"\s?[\^√π\u00d7÷·∙]|\s?\\(?!(?:text|mathrm|quad|to|implies|rightarrow)\b)|\s?\*\s?[0-9a-z(\\]|\s?/\s?(?:[0-9(\\]|sqrt|root|[a-z]{1,2}\b(?<!hr|kg|lb|/h))"
+    r"|\s?\+|-\s*$"
     r"|\s?-\s?[0-9(\\]|[({_']\s?[0-9]|[a-z]\b(?<![gmhsla])|![0-9!)/*}$]|!\s[a-z]|\s?:\s?[0-9]|\s?x\s?[0-9]"
     r"|\s(?:times|plus|minus|multiplied|divided|squared|cubed|factorial|choose|modulo|mod|pi)\b"
     r"|\s(?:over|point)\s[0-9]|\sto\sthe\s[a-z]+\spower|\sand\s(?:a|one|two|three)\s(?:half|quarter|third|fifth)"
@@ -67,7 +68,7 @@ OPERATED = re.compile(
     r"|\s(?:is|was)\s(?:not|never)\b|\sisn't|[kb]n?\b|m[nl]n?\b|mio\b"
 )
 JOINED = re.compile(
-    r"[\s,;/|&~:.>→⇒-]*(?:[a-z](?:_\s?[a-z0-9])?\s?=\s?)?|[\s,;]*\(?[a-h][).:]\s*|\)\s*"
+    r"[\s,;/|&~:.>→⇒-]*|\s?[,;/|&~:.>→⇒\n-][\s,;/|&~:.>→⇒-]*[a-z](?:_\s?[a-z0-9])?\s?=\s?|[\s,;]*\(?[a-h][).:]\s*|\)\s*"
     r"|[\s)]*(?:[a-z%°$€£]{1,20},?\s)?[\s,;()/]*"
     r"(?:and/or|or|and|to|through|till|until|maybe|perhaps|possibly|alternatively|vs|versus|und|oder|y|o|et|ou|和|或|及)\b(?:\s(?:maybe|perhaps|possibly|even|about|also|else|just))?"
     r"[\s(:$-]*(?:[a-z](?:_\s?[a-z0-9])?\s?=\s?)?"
@@ -77,10 +78,10 @@ JOINED = re.compile(
 )
 ALTERNATIVE = re.compile(r"\s?(?:[a-z$€%]{1,15}\s)?\(?(?:or|oder|或)\b")
 CONDITION = re.compile(
-    r"\b(?:or|unless|else|otherwise|alternatively|if|but\s(?:could|might|may|maybe|perhaps|possibly))\b"
+    r",\sso\b|\b(?:or|unless|else|otherwise|alternatively|if|but\s(?:could|might|may|maybe|perhaps|possibly))\b"
 )
 UNIT = re.compile(
-    r"(?:[\s°:;.,)\]\"'/-]|\((?=[a-z\s]{1,30}\))|(?:[^\W\d_ªº]{2,}|[gmhsla€£¥₹₩₽¢$](?![^\W\d_]))(?:\s?\^\s?[23](?![0-9]))?[23]?(?![0-9]))*"
+    r"(?:°\s{0,4}[cf]\b|[\s°:;.,)\]\"'/-]|\((?=[a-z\s]{1,30}\))|(?:[^\W\d_ªº]{2,}|[gmhsla€£¥₹₩₽¢$](?![^\W\d_]))(?:\s?\^\s?[23](?![0-9]))?[23]?(?![0-9]))*"
 )
 NO_UNIT = re.compile(
     r"\b(?:or|and|to|not|pi|sqrt|root|factorial|choose|mod|modulo|plus|minus|times|over|approximately|is|was"

@@ -21,15 +21,22 @@ _PLAINLY = re.compile(
     r"|\bscratch\sthat|\bnever\s?mind\b|\bstrike\sthat|\b(?:disregard|ignore)\s(?:that|this|the\s(?:above|previous|last))"
     r"|\(\s?(?:this\sis\s)?(?:incorrect|wrong|false)\b"
     r"|\bi\s(?:made|have\smade)\s(?:a|an)\s(?:\w+\s)?(?:mistake|error)|\bi\swas\swrong|\bi\stake\s(?:it|that)\sback"
+    r"|\b(?:don't|do\snot|doesn't)\s(?:believe|agree|think\sso|know)\b|\bno\sidea\b"
+    r"|\bi\s(?:couldn't|could\snot|can't|cannot|was\sunable\sto|am\sunable\sto)\s(?:solve|answer|determine|find|run)\b"
+    r"|\bdisagree\b|\bi\sdoubt\b"
     r"|\bon\ssecond\sthought|\boops\b|\bmy\s(?:mistake|bad)\b|\bcorrection\s?:"
 )
 _HINT = re.compile(  # what each of these has; much faster to look for
-    r"n't|not|never|wrong|incorrect|mistake|false|scratch|strike|disregard|ignore|error|take|second|oops|my|correction"
+    r"n't|not|never|wrong|incorrect|mistake|false|scratch|strike|disregard|ignore|error|take|second|oops|my|correction|agree|doubt|idea|unable"
 )
 _PERHAPS = re.compile(
     r"(?:^|[.!?\n),;]|\u2014|\s-)[\s*$(]{0,4}(?:but\s|oh,?\s)?(?:wait|hold\son|hm+|actually|no|alternatively|maybe|perhaps|sorry"
-    r"|let\sme\s(?:re|double|check|correct|fix)|it\s(?:should|could|might|may)\sbe|or)\b"
+    r"|let\sme\s(?:redo|re-?do|recalculate|recompute|correct|fix)|it\s(?:should|could|might|may)\s(?:also\s)?be|or)\b"
 )
+_CHECK = re.compile(
+    r"\b(?:let\sme|let's|let\sus|i(?:'ll|\swill)|to)\s(?:now\s)?(?:double|re-?|quickly\s)?[-\s]?(?:check|verify|confirm)\b"
+)
+_CONCLUSION = re.compile(r"\b(?:so|thus|hence|therefore|but|instead|then|total)\b|=>|[→⇒]")
 
 
 def is_denied(lower: str, start: int) -> bool:
@@ -59,8 +66,20 @@ def is_taken_back(lower: str, start: int, after: int, value: Fraction | None) ->
         return True
     end = min(after, start + _LONGEST) + _WINDOW
     doubt = _PERHAPS.search(lower, start, end)
-    if doubt is None:
+    if doubt is not None and _last_value(lower[doubt.end() : end]) not in {None, value}:
+        return True
+    check = _CHECK.search(lower, after, end)
+    if check is None:
         return False
-    rest = plain_text(lower[doubt.end() : end])
-    quantities = find_quantities(rest)
-    return bool(quantities) and value_of(quantities[-1], rest) != value
+    *_, conclusion = [check, *_CONCLUSION.finditer(lower, check.end(), end)]
+    return conclusion is not check and _last_value(lower[conclusion.end() : end]) not in {
+        None,
+        value,
+    }
+
+
+def _last_value(lower: str) -> Fraction | None:
+    """Return the value of the last number in a text, or None."""
+    text = plain_text(lower)
+    quantities = find_quantities(text)
+    return value_of(quantities[-1], text) if quantities else None

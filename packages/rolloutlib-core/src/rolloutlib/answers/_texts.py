@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from rolloutlib.answers._boxes import box_of, find_boxes, has_rival_box
+from rolloutlib.answers._boxes import box_of, find_boxes, has_rival_box, is_refused_box
 from rolloutlib.answers._characters import lower_case
 from rolloutlib.answers._endings import final_line
 from rolloutlib.answers._extraction import UNFINISHED, Extraction, Rule, placed
@@ -60,6 +60,8 @@ def _box(text: str, lower: str) -> Extraction | None:
         return Extraction.of(EMPTY_BOX, "box", box.inner, box.end)
     if not box.tag and has_rival_box(text, lower, openings, lambda other: other.strip() != content):
         return Extraction.of(SEVERAL, "box", box.inner, box.end)
+    if not box.tag and is_refused_box(lower, box.start):
+        return Extraction.of(DENIED, "box", box.inner, box.end)
     return _trimmed(text, "box", box.inner, box.end)
 
 
