@@ -8,13 +8,16 @@ from rolloutlib.answers._boxes import box_of, find_boxes, has_rival_box, is_refu
 from rolloutlib.answers._characters import lower_case
 from rolloutlib.answers._endings import final_line
 from rolloutlib.answers._extraction import UNFINISHED, Extraction, Rule, placed
-from rolloutlib.answers._markers import find_markers, is_heading, is_refused, marked_span
+from rolloutlib.answers._markers import find_markers, is_heading, is_refused
 from rolloutlib.answers._readings import DENIED, EMPTY_BOX, SEVERAL
 from rolloutlib.answers._retractions import is_denied
 from rolloutlib.answers._visible import visible_text
 
 __all__ = ["extract_text"]
 
+_LEAD = re.compile(
+    r"(?:[\s*_:]|(?<=\n)[-+]\s|[-=]{1,3}>|[→⇒➡➜✅✔👉🎉🎯➤•]|(?:\$\$|\\\[)\s{0,3}\n)*+"
+)
 _EDGE = re.compile(r"[\s*_`]*")
 _END = re.compile(r"[\s*_`]+(?:\.\s*)?\Z")
 
@@ -70,7 +73,8 @@ def _marked(text: str, lower: str) -> Extraction | None:
     if not markers:
         return None
     marker = markers[-1]
-    start, _ = marked_span(text, lower, marker)
+    lead = _LEAD.match(text, marker.end)
+    start = marker.end if lead is None else lead.end()
     if start >= len(text):
         where = (len(text), len(text))
         return Extraction("truncated", None, "marker", where, reason="nothing follows the marker")
