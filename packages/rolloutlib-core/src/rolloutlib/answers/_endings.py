@@ -19,7 +19,7 @@ _BOLD = re.compile(r"\*\*(?P<value>[^*\n]{1,200})\*\*|__(?P<under>[^_\n]{1,200})
 _CLOSER = re.compile(
     r"\W{0,4}(?:i\shope|hope\s(?:this|that|it)|if\syou\s(?:have|need)|thank|glad|happy\sto|good\sluck"
     r"|great\sjob|well\sdone|enjoy|have\sa\s(?:great|nice|good)|q\.?e\.?d|done)"
-    r"|\W{0,3}\\(?:(?:black)?square|end)\b|</[a-z]{1,20}>$"
+    r"|\W{0,3}\\(?:(?:black)?square|end)\b|<[/|][a-z_|]{1,20}>$"
 )
 _REMARK = re.compile(  # whatever numbers it has
     r"\W{0,4}(?:(?:please\s)?let\sme\sknow|feel\sfree|would\syou\slike|is\sthere\sanything"
@@ -32,6 +32,7 @@ _UNFINISHED = re.compile(
     r"|\s[-+*/=\u00d7÷]|[(,:])\s*$"
     r"|[0-9](?:\s[a-z,']+){8,}\s*$"
 )
+_QUOTE = re.compile(r"(?:>\s)+")
 _BULLET = re.compile(r"\s*-\s")
 _ITEM = re.compile(r"\s*([0-9]{1,3})\.\s*")
 _DIGIT = re.compile("[0-9]")
@@ -53,6 +54,8 @@ def final_line(text: str, lower: str) -> tuple[int, int]:
 def read_ending(text: str, lower: str, *, last_number: bool) -> Extraction:
     """Read the final line: a number in bold, a number alone, else perhaps its last sentence."""
     start, end = final_line(text, lower)
+    quote = _QUOTE.match(text, start, end)
+    start = start if quote is None else quote.end()
     line = text[start:end]
     if not line.strip():
         return Extraction("none", reason="the text is empty")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from rolloutlib.answers._boxes import find_boxes, read_box
 from rolloutlib.answers._characters import lower_case, without_invisible
 from rolloutlib.answers._endings import read_ending
-from rolloutlib.answers._extraction import UNFINISHED, Extraction, placed
+from rolloutlib.answers._extraction import UNFINISHED, Extraction, narrowed, placed
 from rolloutlib.answers._markers import find_markers, read_marker
 from rolloutlib.answers._readings import DENIED
 from rolloutlib.answers._retractions import is_taken_back
@@ -38,7 +38,7 @@ def extract(text: str, *, last_number: bool = False) -> Extraction:
         return UNFINISHED
     visible, cuts = without_invisible(seen)
     found = _find(visible, lower_case(visible), last_number=last_number)
-    return placed(found, text, cuts)
+    return placed(narrowed(found, visible), text, cuts)
 
 
 def _find(text: str, lower: str, *, last_number: bool) -> Extraction:

@@ -16,7 +16,6 @@ __all__ = [
     "find_markers",
     "is_heading",
     "is_refused",
-    "marked_span",
     "read_marker",
 ]
 
@@ -128,7 +127,7 @@ def _marker(lower: str, match: re.Match[str]) -> Marker:
     return Marker(*match.span(), "phrase" if last.isalpha() else "label")
 
 
-def marked_span(text: str, lower: str, marker: Marker) -> tuple[int, int]:
+def _marked_span(text: str, lower: str, marker: Marker) -> tuple[int, int]:
     """Return where the sentence that a marker begins starts and ends."""
     lead = _LEAD.match(text, marker.end)
     start = marker.end if lead is None else lead.end()
@@ -150,7 +149,7 @@ def read_marker(text: str, lower: str, markers: list[Marker]) -> Extraction | No
 
 def _read(text: str, lower: str, marker: Marker) -> Extraction | None:
     """Read what follows a marker; None if it holds no number and the marker is an ordinary phrase."""
-    start, end = marked_span(text, lower, marker)
+    start, end = _marked_span(text, lower, marker)
     if start >= len(text):
         where = (len(text), len(text))
         return Extraction("truncated", None, "marker", where, reason="nothing follows the marker")

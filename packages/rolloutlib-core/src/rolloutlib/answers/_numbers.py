@@ -7,6 +7,7 @@ nothing is evaluated, so that no answer can cost more than its length.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
@@ -41,7 +42,8 @@ _NAME = re.compile(
 )
 _COMMAND = re.compile(r"\\[a-zA-Z]+")
 _LABEL = re.compile(
-    r"[\s*]*(?:the\s)?(?:(?:final|correct)\s)?answer(?:\sis\b|\s?:)[\s:]*", re.IGNORECASE
+    r"^[\s*]*(?:the\s)?(?:(?:final|correct)\s)?(?:answer(?:\sis\b|\s?:)|(?:solution|result|value|total|sum)\s?:)[\s:]*",
+    re.IGNORECASE,
 )
 _PARTIAL = re.compile(r"[0-9][0-9.,]*$")
 _SUPPOSED = re.compile(
@@ -91,10 +93,10 @@ def read_whole(text: str) -> Reading:
     """
     simple = _SIMPLE.fullmatch(text)
     if simple is not None:
-        return Reading("found", Fraction(int(simple[1])))
+        return Reading("found", Fraction(int(simple[1])), written=simple[0].strip(" .\t\n"))
     if len(text) > _LONGEST:
         return TOO_LONG
-    text = _LABEL.sub("", plain_text(text), count=1).strip(' \n\t*#"')
+    text = _LABEL.sub("", plain_text(text), count=1).strip(' \n\t*_#"')
     *left, right = _EQUALS.split(text)
     if left and _CASE.match(left[0].lower()):
         return UNREADABLE
@@ -136,7 +138,7 @@ def read_phrase(text: str, *, strict: bool = False) -> Reading:
     """
     simple = _SIMPLE.fullmatch(text)
     if simple is not None:
-        return Reading("found", Fraction(int(simple[1])))
+        return Reading("found", Fraction(int(simple[1])), written=simple[0].strip(" .\t\n"))
     if len(text) > _LONGEST:
         text = _PARTIAL.sub("", text[:_LONGEST])
     text = plain_text(text)
@@ -174,7 +176,7 @@ def _read_first(text: str, *, strict: bool = False) -> Reading:
     if refusal is not None:
         return refusal
     if phrases.MINUS.search(before) and reading.value is not None:
-        reading = Reading("found", -reading.value, None, reading.plain)
+        reading = replace(reading, value=-reading.value)
     elif _joined_values(quantities, text) - {reading.value}:
         return SEVERAL
     alone = strict or re.search("[a-z]", before) is not None or phrases.CONDITION.search(after)
@@ -209,7 +211,7 @@ def read_last(text: str) -> Reading:
         return refusal
     reading = _reading(last, text)
     if phrases.MINUS.search(before) and reading.value is not None:
-        return Reading("found", -reading.value, None, reading.plain)
+        return replace(reading, value=-reading.value)
     if _joined_values(quantities[::-1], text) != {reading.value}:
         return SEVERAL
     ranged = len(quantities) > 1 and phrases.BETWEEN.search(before) is not None
@@ -269,4 +271,5 @@ def _reading(match: re.Match[str], text: str) -> Reading:
     if value is None:
         return UNREADABLE
     exclaimed = text[match.end() : match.end() + 1] == "!"
-    return Reading("found", value, None, is_plain(match) and not exclaimed)
+    plain = is_plain(match) and not exclaimed
+    return Reading("found", value, plain=plain, written=match[0].strip())

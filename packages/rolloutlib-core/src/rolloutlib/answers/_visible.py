@@ -41,9 +41,10 @@ _NAMES = (
     r"|pregunta|problema|frage|aufgabe|domanda|pergunta|问题|問題|вопрос|задача|문제|질문"
 )
 _TURN = re.compile(
-    r"\n(?!\n)[ \t*#\[>]{0,8}+(?:"
-    rf"(?:(?P<person>human|user)|{_NAMES})[ \t]{{0,3}}+[0-9]{{0,4}}+[ \t*\]]{{0,4}}+[:.]"
-    r"|(?:next|another|new|follow-up|bonus)[ ](?:question|problem|exercise)\b)"
+    r"\n(?!\n)[ \t*#\[<>]{0,8}+(?:"
+    rf"(?:(?P<person>human|user)|{_NAMES})[ \t]{{0,3}}+[0-9]{{0,4}}+[ \t*\]#>]{{0,4}}+(?:[:.]|(?<=[0-9*\]#>])\n)"
+    r"|(?:next|another|new|similar|follow-up|bonus)[ ](?:question|problem|exercise)\b"
+    r"|you[ ]are[ ]an[ ]ai[ ]assistant)"
     r"|\n\#{1,6}[ ](?:instruction|question|problem|exercise)\b"
 )
 
