@@ -75,6 +75,10 @@ class SchemaMatch(Match[tuple[str, ...]]):
 
 @functools.lru_cache(maxsize=4096)
 def _check_schemas(references: tuple[str, ...], num_workers: int) -> None:
+    for place, reference in enumerate(references):
+        problem = _problem(reference)
+        if problem is not None:
+            _refuse_unusable({"unusable": place, "reason": problem}, references)
     job = {"schemas": references, "document": None}
     reply = run_job(_WORKER, num_workers, job, _CHECK_SECONDS)
     if "status" in reply:
