@@ -35,8 +35,8 @@ class ChoiceMatch(Match[Golds]):
 
     Raises:
         TypeError: The choices are neither a number nor texts.
-        ValueError: There are fewer than 2 or more than 26, two have the same text, or (when grading) a
-            reference is none of them.
+        ValueError: There are fewer than 2 or more than 26, one is empty, two have the same text, or (when
+            grading) a reference is none of them.
     """
 
     _options = ("choices",)
