@@ -20,8 +20,8 @@ _CHECK_SECONDS = 30.0
 class SchemaMatch(Match[tuple[str, ...]]):
     """Accepts JSON that follows a reference, which is a JSON Schema, as text.
 
-    The answer is the last code block that is marked as JSON or not marked, else the whole text without
-    the thinking. The JSON is read strictly: NaN, infinite numbers and repeated keys are refused, and
+    The answer is the last code block that is marked as JSON, else the last that is not marked, else the
+    whole text without the thinking. The JSON is read strictly: NaN, infinite numbers and repeated keys are refused, and
     what is no JSON scores 0, with the status "invalid" and a reason. JSON that does not follow the
     schema scores 0 too; the reason names the first place where it does not.
 
