@@ -13,7 +13,15 @@ from rolloutlib.answers._numbers import read_phrase, read_whole
 from rolloutlib.answers._readings import DENIED, EMPTY_BOX, EXPRESSION, SEVERAL, Reading
 from rolloutlib.answers._tex import plain_text
 
-__all__ = ["Box", "box_of", "find_boxes", "has_rival_box", "is_refused_box", "read_box"]
+__all__ = [
+    "Box",
+    "box_of",
+    "find_boxes",
+    "has_rival_box",
+    "is_refused",
+    "read_box",
+    "sentence_before",
+]
 
 _LONGEST = 10_000  # content of a box; what does not end by then does not end
 _MOST_BOXES = 32  # that are looked at
@@ -32,7 +40,9 @@ _FACTOR = re.compile(
 )
 _PERCENT = re.compile(r"[\s$\\)]{0,4}%")
 _SENTENCE = re.compile(r"[.!?;\n]\s")
-_OR_AFTER = re.compile(r"[\s$)\\\]]{0,6}\(?(?:or|and/or)\s[^.\n]{0,30}?[0-9]")
+_OR_AFTER = re.compile(
+    r"[\s$)\\\]]{0,6}(?:\(?(?:or|and/or)\s[^.\n]{0,30}?[0-9]|(?:and|to|,)\s\$?[0-9]+\b(?!\s?[a-z=+*/-]))"
+)
 _OR_BEFORE = re.compile(
     r"(?:^|[0-9][^.,\n]{0,20}\s)(?:or|and/or|alternatively,?|maybe|perhaps)(?:\s(?:maybe|perhaps|even))?$"
 )
@@ -135,7 +145,8 @@ def _read_content(content: str, *, tag: bool) -> Reading:
 
 def _refusal(text: str, lower: str, box: Box, end: int) -> Reading | None:
     """Return why what stands around a box keeps its content from being the answer, or None."""
-    if is_refused_box(lower, box.start):
+    before = sentence_before(lower, box.start)
+    if is_refused(before):
         return DENIED
     adjacent = lower[max(0, box.start - 24) : box.start]
     if _FACTOR.search(adjacent) and not _HARMLESS.search(adjacent):
@@ -144,18 +155,17 @@ def _refusal(text: str, lower: str, box: Box, end: int) -> Reading | None:
         return EXPRESSION
     if _OR_AFTER.match(lower, end + 1):
         return SEVERAL
-    return SEVERAL if _OR_BEFORE.search(_sentence(lower, box.start)) else None
+    return SEVERAL if _OR_BEFORE.search(before) else None
 
 
-def is_refused_box(lower: str, start: int) -> bool:
-    r"""Tell whether a box is denied or only mentioned, as in "not \boxed{5}"."""
-    sentence = _sentence(lower, start)
-    if _MENTIONED.search(sentence):
+def is_refused(before: str) -> bool:
+    r"""Tell whether a box is denied or only mentioned behind such words, as in "not \boxed{5}"."""
+    if _MENTIONED.search(before):
         return True
-    return phrases.NOT.search(sentence.rsplit(", ", 1)[-1]) is not None
+    return phrases.NOT.search(before.rsplit(", ", 1)[-1]) is not None
 
 
-def _sentence(lower: str, end: int) -> str:
+def sentence_before(lower: str, end: int) -> str:
     """Return what stands before a position in its sentence."""
     before = plain_text(lower[max(0, end - 80) : end])
     return _SENTENCE.split(before)[-1].rstrip(" $*")

@@ -10,7 +10,7 @@ from rolloutlib.answers._markers import SENTENCE_END
 from rolloutlib.answers._numbers import read_last, read_whole
 from rolloutlib.answers._readings import SEVERAL, UNREADABLE, Reading
 
-__all__ = ["final_line", "read_ending"]
+__all__ = ["final_line", "read_ending", "read_line"]
 
 _LONGEST = 2000  # of what is read of a final line
 _MOST_LINES = 8  # that may close a text behind its final line
@@ -33,8 +33,8 @@ _UNFINISHED = re.compile(
     r"|[0-9](?:\s[a-z,']+){8,}\s*$"
 )
 _QUOTE = re.compile(r"(?:>\s)+")
-_BULLET = re.compile(r"\s*-\s")
-_ITEM = re.compile(r"\s*([0-9]{1,3})\.\s*")
+_ITEM = re.compile(r"[\s#*]*(?:-\s|[0-9]{1,2}[.)]\s+[^\W\d_])")
+_NUMBER = re.compile(r"\s*([0-9]{1,3})\.\s*")
 _DIGIT = re.compile("[0-9]")
 _LETTER = re.compile(r"[^\W_]")
 
@@ -62,19 +62,23 @@ def read_ending(text: str, lower: str, *, last_number: bool) -> Extraction:
     bold = _bold(line, start, end)
     if bold is not None:
         return bold
-    whole = read_whole(line)
     if _is_dangling(text, line, start):
         return Extraction.of(UNREADABLE, "line", start, end)
-    if whole.status == "found" and _BULLET.match(line):
-        whole = UNREADABLE
+    whole = read_line(line)
     if whole.status == "found" or not last_number:
         return Extraction.of(whole, "line", start, end)
     return _last_sentence(text, line, start, end)
 
 
+def read_line(line: str) -> Reading:
+    """Read a line that is nothing but an answer, and no item of a list."""
+    reading = read_whole(line)
+    return UNREADABLE if reading.status == "found" and _ITEM.match(line) else reading
+
+
 def _is_dangling(text: str, line: str, start: int) -> bool:
     """Tell whether a line is the number of an item that a list breaks off in."""
-    item = _ITEM.fullmatch(line)
+    item = _NUMBER.fullmatch(line)
     if item is None:
         return False
     return f"\n{int(item[1]) - 1}. " in f"\n{text[max(0, start - _LONGEST) : start]}"

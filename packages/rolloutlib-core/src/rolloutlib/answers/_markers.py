@@ -35,7 +35,7 @@ _LINKING = (
 )
 _QUOTES = r"[*_\"'`\s\]]{0,5}"
 _ANSWER = re.compile(
-    r"answers?(?![a-z])(?:,?\s(?:then|therefore|here|now|thus)\b,?|\s?\([^()\n]{1,40}\))?"
+    r"answers?(?![a-z])(?:,?\s(?:then|therefore|here|now|thus)\b,?|\s(?:that\s)?(?:we|i|you)\s(?:get|got|found|obtain)\b|\s?\([^()\n]{1,40}\))?"
     rf"(?:{_QUOTES}{_LINKING}|(?!\sto\s(?:another|(?:an?|the)\s(?:other|different|previous|next))\b)\s(?:to|for|of|in)(?:[ ][^\s.:;=<>]{{1,20}}+){{1,8}}?[ ](?:is|was|equals)\b:?)"
 )
 _FINAL = re.compile(
@@ -70,6 +70,7 @@ _BEFORE = re.compile(
 )
 _FACTORIAL = re.compile(r"(?<=[0-9])!(?:\s?(?:\$|\\\)|\})|\s[a-z])")
 _ITEM = re.compile(r"[1-9][.)]\s+\S")
+_HEADED = re.compile(r"[1-9][0-9]?[.)]\s+[^\W\d_]")
 _WORDS = re.compile(r"[a-z]{2,}[^0-9\n]*[\s][^0-9\n]*[a-z]{2,}")
 _CONDITION = re.compile(r"\bunless\b")
 _SUPPOSITION = re.compile(r"\b(?:if|had|were|unless)\b")
@@ -103,7 +104,8 @@ def find_markers(lower: str, after: int) -> list[Marker]:
     if "final" in lower:
         found += [_marker(lower, match) for match in _last(_FINAL, lower, after)]
     if "####" in lower:
-        found += [Marker(*match.span(), "hashes") for match in _last(_HASHES, lower, after)]
+        hashes = (match.span() for match in _last(_HASHES, lower, after))
+        found += [Marker(*span, "hashes") for span in hashes if not _closes(lower, *span)]
     if any(label in lower for label in _LABELS):
         found += [_marker(lower, match) for match in _last(_LINE, lower, after)]
         start = None if after else _START.match(lower)
@@ -120,6 +122,14 @@ def find_markers(lower: str, after: int) -> list[Marker]:
 
 def _last(pattern: re.Pattern[str], lower: str, after: int) -> deque[re.Match[str]]:
     return deque(pattern.finditer(lower, after), maxlen=_MOST_COMPARED)
+
+
+def _closes(lower: str, start: int, end: int) -> bool:
+    """Tell whether `####` ends a line that another begins."""
+    stop = lower.find("\n", end)
+    if lower[end : len(lower) if stop < 0 else stop].strip():
+        return False
+    return lower.find("####", lower.rfind("\n", 0, start) + 1, start) >= 0
 
 
 def _marker(lower: str, match: re.Match[str]) -> Marker:
@@ -157,6 +167,8 @@ def _read(text: str, lower: str, marker: Marker) -> Extraction | None:
         return None
     content = text[start:end]
     if marker.kind == "hashes":
+        if _HEADED.match(text, start):
+            return None
         if _LETTER.match(content):
             reading = read_whole(content)
             return (

@@ -235,7 +235,7 @@ def _context(match: re.Match[str], before: str, after: str) -> Reading | None:
         return EXPRESSION
     if phrases.ALTERNATIVE.match(after):
         return SEVERAL
-    endless = after.startswith("..") and "." in match[0]
+    endless = after.startswith((".(", ".\\")) or (after.startswith("..") and "." in match[0])
     named = _LABELLED.search(before[-20:]) is not None
     return UNREADABLE if endless or named or _has_numeral(after[:1]) else None
 

@@ -30,8 +30,8 @@ _HINT = re.compile(  # what each of these has; much faster to look for
     r"n't|not|never|wrong|incorrect|mistake|false|scratch|strike|disregard|ignore|error|take|second|oops|my|correction|agree|doubt|idea|unable"
 )
 _PERHAPS = re.compile(
-    r"(?:^|[.!?\n),;]|\u2014|\s-)[\s*$(]{0,4}(?:but\s|oh,?\s)?(?:wait|hold\son|hm+|actually|no|alternatively|maybe|perhaps|sorry"
-    r"|let\sme\s(?:redo|re-?do|recalculate|recompute|correct|fix)|it\s(?:should|could|might|may)\s(?:also\s)?be|or)\b"
+    r"(?:^|[.!?\n),;]|\u2014|\s-|\s(?=(?:no|wait|actually|sorry),))[\s*$(]{0,4}(?:but\s|oh,?\s)?(?:wait|hold\son|hm+|actually|no|alternatively|maybe|perhaps|sorry"
+    r"|let\sme\s(?:redo|re-?do|recalculate|recompute|correct|fix)|it\s(?:should|could|might|may)\s(?:also\s)?be|so\sit(?:'s|\sis)|i\sshould\shave\ssaid|or)\b"
 )
 _CHECK = re.compile(
     r"\b(?:let\sme|let's|let\sus|i(?:'ll|\swill)|to)\s(?:now\s)?(?:double|re-?|quickly\s)?[-\s]?(?:check|verify|confirm)\b"

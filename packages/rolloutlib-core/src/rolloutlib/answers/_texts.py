@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from rolloutlib.answers._boxes import box_of, find_boxes, has_rival_box, is_refused_box
+from rolloutlib.answers import _boxes as boxes
 from rolloutlib.answers._characters import lower_case
 from rolloutlib.answers._endings import final_line
 from rolloutlib.answers._extraction import UNFINISHED, Extraction, Rule, placed
@@ -51,19 +51,21 @@ def extract_text(text: str) -> Extraction:
 
 
 def _box(text: str, lower: str) -> Extraction | None:
-    openings = find_boxes(text, lower)
+    openings = boxes.find_boxes(text, lower)
     if not openings:
         return None
-    box = box_of(text, lower, openings[-1][1])
+    box = boxes.box_of(text, lower, openings[-1][1])
     if box.end is None:
         where = (box.inner, len(text))
         return Extraction("truncated", None, "box", where, reason="the last box does not end")
     content = text[box.inner : box.end].strip()
     if not content:
         return Extraction.of(EMPTY_BOX, "box", box.inner, box.end)
-    if not box.tag and has_rival_box(text, lower, openings, lambda other: other.strip() != content):
+    if not box.tag and boxes.has_rival_box(
+        text, lower, openings, lambda other: other.strip() != content
+    ):
         return Extraction.of(SEVERAL, "box", box.inner, box.end)
-    if not box.tag and is_refused_box(lower, box.start):
+    if not box.tag and boxes.is_refused(boxes.sentence_before(lower, box.start)):
         return Extraction.of(DENIED, "box", box.inner, box.end)
     return _trimmed(text, "box", box.inner, box.end)
 
