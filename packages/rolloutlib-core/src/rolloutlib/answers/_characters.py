@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from itertools import accumulate
 
 __all__ = ["look_alikes", "lower_case", "without_invisible"]
 
@@ -34,7 +33,7 @@ _SAME = str.maketrans(
 )
 # Marks of direction, joiners, variation selectors and the frame of keycap emoji.
 _INVISIBLE = re.compile(
-    "([\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufe00-\ufe0f\ufeff\u20e3]+)"
+    "[\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufe00-\ufe0f\ufeff\u20e3]+"
 )
 
 
@@ -56,6 +55,5 @@ def without_invisible(text: str) -> tuple[str, list[tuple[int, int]]]:
     """Drop characters that show nothing; return also where in the text they stood."""
     if text.isascii():
         return text, []
-    shown_and_not = _INVISIBLE.split(text)
-    ends = list(accumulate(map(len, shown_and_not)))
-    return "".join(shown_and_not[::2]), list(zip(ends[:-1:2], ends[1::2], strict=True))
+    cuts = [found.span() for found in _INVISIBLE.finditer(text)]
+    return (_INVISIBLE.sub("", text), cuts) if cuts else (text, [])
