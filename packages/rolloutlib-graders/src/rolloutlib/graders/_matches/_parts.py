@@ -15,7 +15,8 @@ PARTS: tuple[Part, ...] = ("answer", "visible", "all")
 _PAIRED = re.compile(
     r"(?:(?P<mark>\*\*\*|\*\*|\*|`|\"|'|\$\$|\$)(?P<marked>(?:(?!(?P=mark)).)*)(?P=mark)"
     r"|\\(?:text|textbf|textit|textrm|texttt|mathrm|mathbf|mbox|boxed)\s?\{(?P<braced>[^{}]*)\}"
-    r"|\\\((?P<inline>.*)\\\)|\\\[(?P<display>.*)\\\]|“(?P<quoted>.*)”)",
+    r"|\\\((?P<inline>.*)\\\)|\\\[(?P<display>.*)\\\]"
+    r"|“(?P<quoted>[^”]*)”|\u2018(?P<single>[^\u2019]*)\u2019|«(?P<angled>[^»]*)»)",
     re.DOTALL,
 )
 _MAX_PAIRS = 8
@@ -65,7 +66,7 @@ def trim(text: str) -> str:
     return text
 
 
-_GROUPS = ("marked", "braced", "inline", "display", "quoted")
+_GROUPS = ("marked", "braced", "inline", "display", "quoted", "single", "angled")
 
 
 def _strip(text: str) -> str:
