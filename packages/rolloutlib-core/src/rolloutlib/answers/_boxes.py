@@ -33,10 +33,11 @@ _BARE = re.compile(r"\$?-?[0-9][0-9,.]*(?<![,.])(?![0-9a-zA-Z\\^_])")
 _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 _OPERATED = re.compile(
     r"\s?(?:[\^*/\u00d7√π](?!\s?\{?\s?\\circ|[*\s])|\\(?:cdot|times|sqrt|pi|[dt]?frac|div)(?![a-zA-Z]))"
-    r"|[0-9_]|\{\s?[0-9]|!\s?(?:\$|\\\)|[0-9])|[\s$\\)\]}]{0,6}(?:text\{\s?)?(?:hundred|thousand|million|billion)\b"
+    r"|[0-9_]|\{\s?[0-9]|[xyznkie]\b|[.,][0-9]|\s?\+\s?[0-9]+(?!\s?[0-9=])|!\s?(?:\$|\\\)|[0-9])|[\s$\\)\]}]{0,6}(?:text\{\s?)?(?:hundred|thousand|million|billion)\b"
 )
 _FACTOR = re.compile(
-    r"(?:[0-9)}\]]|[*/^\u00d7√·]|\\[a-z]{1,20}\s?\{?|(?:^|[\s=(])[-\u2014]|[\^_/]\s?\{)\s?$"
+    r"(?:[0-9)}\]]|[*/^\u00d7√·]|\\[a-z]{1,20}\s?\{?|(?:^|[\s=(])[-\u2014]|[\^_/]\s?\{"
+    r"|(?:^|[\s$(])(?:[a-z0-9]{1,3}\s?[<>]|<))\s?$"
 )
 _PERCENT = re.compile(r"[\s$\\)]{0,4}%")
 _SENTENCE = re.compile(r"[.!?;\n]\s")
@@ -116,6 +117,8 @@ def read_box(text: str, lower: str, openings: list[tuple[int, re.Match[str]]]) -
     reading = _read_content(text[box.inner : box.end], tag=box.tag)
     if reading.status == "found" and not box.tag:
         reading = _refusal(text, lower, box, box.end) or reading
+    if box.tag and _OR_BEFORE.search(sentence_before(lower, box.start)):
+        reading = SEVERAL
     if reading.status == "found" and not box.tag and len(openings) > 1:
         value = reading.value
         if _is_part(text, lower, box, openings[-2][1]):

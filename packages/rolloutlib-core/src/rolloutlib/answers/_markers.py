@@ -60,7 +60,7 @@ _LEAD = re.compile(
     r"(?:[\s*_:\"'`]+|(?<=\n)[-+]\s|\$\$|\\[\[(]|\$(?=\s)|[-=]{1,3}>|[→⇒➡➜✅✔👉🎉🎯➤•]|\\[,;:! ]|\\quad|\\displaystyle)*+"
 )
 _BEFORE = re.compile(
-    r"\b(?:(?:[a-z]{2,8}n't|if|whether|suppose|supposing|assume|assuming|assumes|unless|imagine|not|never"
+    r"\b(?:(?:[a-z]{2,8}n't|if|whether|suppose|supposing|pretend|let's\ssay|assume|assuming|assumes|unless|imagine|not|never"
     r"|doubt|deny|false|wrong|incorrect|naive|tempting|mistaken|cannot|unsure|uncertain|impossible|unlikely"
     r"|says|said|claims|claimed)"
     r"(?:\s(?:that|think|believe|say|sure|true|be|know|to|for|whether|guess))*"

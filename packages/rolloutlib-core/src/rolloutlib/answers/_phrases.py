@@ -28,7 +28,7 @@ _WORD_NUMBERS = (
 # Before the number, or for NOT before a box. All of these are matched in lower case, in a stretch of
 # bounded length.
 NEGATED = re.compile(
-    r"(?:\b(?:not|never|neither|nor|cannot|except|besides|unlike|isnt|wasnt|nicht|kein|pas|não)\b|n't\b|\bno\s(?:es|son)\b|(?:\b\u043d\u0435\b|不|没有|未|non\sè)|\bno\slonger\b"
+    r"(?:\b(?:not|never|neither|nor|hardly|cannot|except|besides|unlike|isnt|wasnt|nicht|kein|pas|não)\b|n't\b|\bno\s(?:es|son)\b|(?:\b\u043d\u0435\b|不|没有|未|non\sè)|\bno\slonger\b"
     r"|\b(?:rather|other|different)\s(?:than|from)\b|\binstead\sof\b|\banything\sbut\b|\bfar\sfrom\b"
     r"|\bcould\shave\sbeen\b|\b(?:unlikely|impossible|wrong|incorrect)\b)"
     r"(?:\s(?!(?:is|are|was|were|equals|has|makes|gives)\b)[a-z']{1,20}){0,4}[\s$(\"]*$"
@@ -47,7 +47,7 @@ BOUND = re.compile(
 OPERATOR = re.compile(
     rf"(?:\b(?:half|twice|double|triple|thrice|times|plus|modulo|mod|divided\sby|multiplied\sby"
     rf"|{_WORD_NUMBERS})(?:\s(?:of|and|a|the))?\s"
-    r"|(?:[a-z0-9)}\]]\s?[-+]|[\^_*/\u00d7÷√·∙π!\\])\s?(?:\(\s?)?(?<!\*\s)|\|"
+    r"|(?:[a-z0-9)}\]]\s?[-+]|[\^_*/\u00d7÷√·∙π!\\])\s?(?:\(\s?)?(?<!\*\s)|\||[a-z]\(\s?"
     r"|\\(?!(?:therefore|implies|(?:long)?rightarrow|because|iff|colon)\b)[a-z]{1,20}\s*[\[(]?)$"
 )
 MINUS = re.compile(r"\b(?:negative|minus)\s?$")
@@ -63,12 +63,12 @@ OPERATED = re.compile(
     r"|\s?-\s?[0-9(\\]|[({_']\s?[0-9]|[a-z]\b(?<![gmhsla])|![0-9!)/*}$]|!\s[a-z]|\s?:\s?[0-9]|\s?x\s?[0-9]"
     r"|\s(?:times|plus|minus|multiplied|divided|squared|cubed|factorial|choose|modulo|mod|pi)\b"
     r"|\s(?:over|point)\s[0-9]|\sto\sthe\s[a-z]+\spower|\sand\s(?:a|one|two|three)\s(?:half|quarter|third|fifth)"
-    r"|\s?%?\s?(?:percent\s)?of\s(?:the\s)?[0-9$]|\s?[≤≥<>±≠]|\(|h\s?[0-9]|[a-z_]{1,3}[0-9]{2}"
+    r"|\s?%?\s?(?:percent\s)?of\s(?:the\s)?[0-9$]|\s?[≤≥<>±≠]|\(|h\s?[0-9]|[cp][0-9]|[a-z_]{1,3}[0-9]{2}"
     r"|\s(?:[a-z]{1,15}\s){0,2}(?:more|less|fewer|greater|higher|lower)\s(?:[a-z]{1,15}\s)?than\s[^.,]{0,20}[0-9]"
     r"|\s(?:is|was)\s(?:not|never)\b|\sisn't|[kb]n?\b|m[nl]n?\b|mio\b"
 )
 JOINED = re.compile(
-    r"[\s,;/|&~:.>→⇒-]*|\s?[,;/|&~:.>→⇒\n-][\s,;/|&~:.>→⇒-]*[a-z](?:_\s?[a-z0-9])?\s?=\s?|[\s,;]*\(?[a-h][).:]\s*|\)\s*"
+    r"[\s,;/|&~:.>→⇒-]*|\s?[,;/|&~:.>→⇒\n-][\s,;/|&~:.>→⇒-]*[a-z](?:_\s?[a-z0-9])?\s?=\s?|[\s,;]*\(?[a-h][).:]\s*|\)\s*\(?"
     r"|[\s)]*(?:[a-z%°$€£]{1,20},?\s)?[\s,;()/]*"
     r"(?:and/or|or|and|to|through|till|until|maybe|perhaps|possibly|alternatively|vs|versus|und|oder|y|o|et|ou|和|或|及)\b(?:\s(?:maybe|perhaps|possibly|even|about|also|else|just))?"
     r"[\s(:$-]*(?:[a-z](?:_\s?[a-z0-9])?\s?=\s?)?"

@@ -21,16 +21,16 @@ _PLAINLY = re.compile(
     r"|\bscratch\sthat|\bnever\s?mind\b|\bstrike\sthat|\b(?:disregard|ignore)\s(?:that|this|the\s(?:above|previous|last))"
     r"|\(\s?(?:this\sis\s)?(?:incorrect|wrong|false)\b"
     r"|\bi\s(?:made|have\smade)\s(?:a|an)\s(?:\w+\s)?(?:mistake|error)|\bi\swas\swrong|\bi\stake\s(?:it|that)\sback"
-    r"|\b(?:don't|do\snot|doesn't)\s(?:believe|agree|think\sso|know)\b|\bno\sidea\b"
+    r"|\b(?:don't|do\snot|doesn't)\s(?:believe|agree|think\sso|know)\b|\bno\sidea\b|\bjust\skidding\b|\bnot!|\?[\s$)*]{1,4}(?:no|nope)\b|[❌✗✘]"
     r"|\bi\s(?:couldn't|could\snot|can't|cannot|was\sunable\sto|am\sunable\sto)\s(?:solve|answer|determine|find|run)\b"
     r"|\bdisagree\b|\bi\sdoubt\b"
     r"|\bon\ssecond\sthought|\boops\b|\bmy\s(?:mistake|bad)\b|\bcorrection\s?:"
 )
 _HINT = re.compile(  # what each of these has; much faster to look for
-    r"n't|not|never|wrong|incorrect|mistake|false|scratch|strike|disregard|ignore|error|take|second|oops|my|correction|agree|doubt|idea|unable"
+    r"n't|not|never|wrong|incorrect|mistake|false|scratch|strike|disregard|ignore|error|take|second|oops|my|correction|agree|doubt|idea|unable|kidding|no[,.!]|[❌✗✘]"
 )
 _PERHAPS = re.compile(
-    r"(?:^|[.!?\n),;]|\u2014|\s-|\s(?=(?:no|wait|actually|sorry),))[\s*$(]{0,4}(?:but\s|oh,?\s)?(?:wait|hold\son|hm+|actually|no|alternatively|maybe|perhaps|sorry"
+    r"(?:^|[.!?\n),;]|\u2014|\s-|\s(?=(?:no|wait|actually|sorry),))[\s*$(]{0,4}(?:but\s|oh,?\s)?(?:wait|hold\son|hm+|actually|no|alternatively|maybe|perhaps|sorry|er|i\smeant?|edit|update|rather(?!\sthan)"
     r"|let\sme\s(?:redo|re-?do|recalculate|recompute|correct|fix)|it\s(?:should|could|might|may)\s(?:also\s)?be|so\sit(?:'s|\sis)|i\sshould\shave\ssaid|or)\b"
 )
 _CHECK = re.compile(
