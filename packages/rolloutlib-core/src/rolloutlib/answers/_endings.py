@@ -18,11 +18,13 @@ _OUTPUT = re.compile(r"```output\n(?P<value>[^`]{1,200})```")
 _BOLD = re.compile(r"\*\*(?P<value>[^*\n]{1,200})\*\*|__(?P<under>[^_\n]{1,200})__")
 _CLOSER = re.compile(
     r"\W{0,4}(?:i\shope|hope\s(?:this|that|it)|if\syou\s(?:have|need)|thank|glad|happy\sto|good\sluck"
-    r"|great\sjob|well\sdone|enjoy|have\sa\s(?:great|nice|good)|q\.?e\.?d|done)"
+    r"|great\sjob|well\sdone|enjoy|have\sa\s(?:great|nice|good)|q\.?e\.?d|done"
+    r"|(?:that's\s|this\sis\s)?correct\b)"
     r"|\W{0,3}\\(?:(?:black)?square|end)\b|<[/|][a-z_|]{1,20}>$"
 )
 _REMARK = re.compile(  # whatever numbers it has
     r"\W{0,4}(?:(?:please\s)?let\sme\sknow|feel\sfree|would\syou\slike|is\sthere\sanything"
+    r"|if\syou(?:'d|\swant|\swould|\sprefer)|do\syou\s(?:have|want|need)|confidence\b"
     r"|(?:note|remark|p\.?s\.?|breakdown|explanation|check|verification|disclaimer)\s?[:*]"
     r"|(?:let\sme|to|let's|we\scan)\s(?:double[-\s]check|verify|check|confirm)\b)"
 )
@@ -59,7 +61,7 @@ def read_ending(text: str, lower: str, *, last_number: bool) -> Extraction:
     line = text[start:end]
     if not line.strip():
         return Extraction("none", reason="the text is empty")
-    bold = _bold(line, start, end)
+    bold = _bold(line, start, end) or _earlier_bold(text, lower, start, end)
     if bold is not None:
         return bold
     if _is_dangling(text, line, start):
@@ -110,6 +112,18 @@ def _bold(line: str, start: int, end: int) -> Extraction | None:
         reading = context
     name = "value" if match["value"] is not None else "under"
     return Extraction.of(reading, "bold", start + match.start(name), start + match.end(name))
+
+
+def _earlier_bold(text: str, lower: str, start: int, end: int) -> Extraction | None:
+    """Read the bold number that finished sentences without any number follow."""
+    for _ in range(_MOST_LINES):
+        if start == 0 or text[end - 1] not in ".!?)" or _DIGIT.search(text, start, end):
+            return None
+        start, end = final_line(text[:start], lower[:start])
+        bold = _bold(text[start:end], start, end)
+        if bold is not None:
+            return bold if bold.status == "found" else None
+    return None
 
 
 def _last_sentence(text: str, line: str, start: int, end: int) -> Extraction:
