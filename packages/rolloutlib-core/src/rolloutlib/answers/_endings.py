@@ -17,22 +17,32 @@ _MOST_LINES = 8  # that may close a text behind its final line
 _OUTPUT = re.compile(r"```output\n(?P<value>[^`]{1,200})```")
 _BOLD = re.compile(r"\*\*(?P<value>[^*\n]{1,200})\*\*|__(?P<under>[^_\n]{1,200})__")
 _CLOSER = re.compile(
-    r"\W{0,4}(?:i\shope|hope\s(?:this|that|it)|if\syou\s(?:have|need)|thank|glad|happy\sto|good\sluck"
-    r"|great\sjob|well\sdone|enjoy|have\sa\s(?:great|nice|good)|q\.?e\.?d|done"
-    r"|(?:that's\s|this\sis\s)?correct\b)"
-    r"|\W{0,3}\\(?:(?:black)?square|end)\b|<[/|][a-z_|]{1,20}>$"
+    r"""\W{0,4}
+    (?:i\shope|hope\s(?:this|that|it)|thank|glad|happy\sto|good\sluck|great\sjob|well\sdone|enjoy
+      |have\sa\s(?:great|nice|good)|if\syou\s(?:have|need)
+      |q\.?e\.?d|done|(?:that's\s|this\sis\s)?correct\b)
+    | \W{0,3}\\(?:(?:black)?square|end)\b
+    | <[/|][a-z_|]{1,20}>$""",
+    re.VERBOSE,
 )
 _REMARK = re.compile(  # whatever numbers it has
-    r"\W{0,4}(?:(?:please\s)?let\sme\sknow|feel\sfree|would\syou\slike|is\sthere\sanything"
-    r"|if\syou(?:'d|\swant|\swould|\sprefer)|do\syou\s(?:have|want|need)|confidence\b"
-    r"|(?:note|remark|p\.?s\.?|breakdown|explanation|check|verification|disclaimer)\s?[:*]"
-    r"|(?:let\sme|to|let's|we\scan)\s(?:double[-\s]check|verify|check|confirm)\b)"
+    r"""\W{0,4}
+    (?:(?:please\s)?let\sme\sknow|feel\sfree|would\syou\slike|is\sthere\sanything
+      |if\syou(?:'d|\swant|\swould|\sprefer)|do\syou\s(?:have|want|need)|confidence\b
+      |(?:note|remark|p\.?s\.?|breakdown|explanation|check|verification|disclaimer)\s?[:*]
+      |(?:let\sme|to|let's|we\scan)\s(?:double[-\s]check|verify|check|confirm)\b)""",
+    re.VERBOSE,
 )
 _UNFINISHED = re.compile(
-    r"(?:\b(?:to|of|the|an?|and|or|for|in|with|by|at|(?<!it\s)is|are|was|per|that|so|from|than|has|have|into|which|if|as|on"
-    r"|we|she|he|they|you|it|will|would|can|need|needs?\sto\s[a-z]+|needs|want|wants|then|but|because|since|when|each|his|her|their)"
-    r"|\s[-+*/=\u00d7÷]|[(,:])\s*$"
-    r"|[0-9](?:\s[a-z,']+){8,}\s*$"
+    r"""(?:\b(?:to|of|the|an?|and|or|for|in|with|by|at|per|from|into|on|than
+          |that|so|which|if|as|then|but|because|since|when
+          |(?<!it\s)is|are|was|has|have|will|would|can|want|wants|needs?|needs?\sto\s[a-z]+
+          |we|she|he|they|you|it|each|his|her|their)
+      | \s[-+*/=\u00d7÷]
+      | [(,:]
+    )\s*$
+    | [0-9](?:\s[a-z,']+){8,}\s*$""",
+    re.VERBOSE,
 )
 _QUOTE = re.compile(r"(?:>\s)+")
 _ITEM = re.compile(r"[\s#*]*(?:-\s|[0-9]{1,2}[.)]\s+[^\W\d_])")
