@@ -32,12 +32,18 @@ _TAG = re.compile(r"<(?P<name>(?:final[ _-]?)?answer)>")
 _BARE = re.compile(r"\$?-?[0-9][0-9,.]*(?<![,.])(?![0-9a-zA-Z\\^_])")
 _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 _OPERATED = re.compile(
-    r"\s?(?:[\^*/\u00d7√π](?!\s?\{?\s?\\circ|[*\s])|\\(?:cdot|times|sqrt|pi|[dt]?frac|div)(?![a-zA-Z]))"
-    r"|[0-9_]|\{\s?[0-9]|[xyznkie]\b|[.,][0-9]|\s?\+\s?[0-9]+(?!\s?[0-9=])|!\s?(?:\$|\\\)|[0-9])|[\s$\\)\]}]{0,6}(?:text\{\s?)?(?:hundred|thousand|million|billion)\b"
+    r"""\s?[\^*/\u00d7√π](?!\s?\{?\s?\\circ|[*\s])
+    | \s?\\(?:cdot|times|sqrt|pi|[dt]?frac|div)(?![a-zA-Z])
+    | [0-9_] | \{\s?[0-9] | [.,][0-9] | [xyznkie]\b | !\s?(?:\$|\\\)|[0-9])
+    | \s?\+\s?[0-9]+(?!\s?[0-9=])
+    | [\s$\\)\]}]{0,6}(?:text\{\s?)?(?:hundred|thousand|million|billion)\b""",
+    re.VERBOSE,
 )
 _FACTOR = re.compile(
-    r"(?:[0-9)}\]]|[*/^\u00d7√·]|\\[a-z]{1,20}\s?\{?|(?:^|[\s=(])[-\u2014]|[\^_/]\s?\{"
-    r"|(?:^|[\s$(])(?:[a-z0-9]{1,3}\s?[<>]|<))\s?$"
+    r"""(?:[0-9)}\]] | [*/^\u00d7√·] | [\^_/]\s?\{ | \\[a-z]{1,20}\s?\{?
+      | (?:^|[\s=(])[-\u2014] | (?:^|[\s$(])(?:[a-z0-9]{1,3}\s?[<>]|<)
+    )\s?$""",
+    re.VERBOSE,
 )
 _PERCENT = re.compile(r"[\s$\\)]{0,4}%")
 _SENTENCE = re.compile(r"[.!?;\n]\s")
