@@ -125,6 +125,7 @@ def test_every_aime_answer_is_accepted_in_every_usual_spelling(shared_data: Path
 
 NUMBERS = st.integers(0, 999)
 EXPLICIT = st.sampled_from(["#### {}", "\\boxed{{{}}}", "The answer is {}.", "<answer>{}</answer>"])
+ANOTHER = EXPLICIT | st.sampled_from(["\n{}", "\n**{}**", "Wait, it is {}.", "No, {}.", "or {}"])
 BEFORE = st.sampled_from(
     [
         "",
@@ -137,7 +138,18 @@ BEFORE = st.sampled_from(
     ]
 )
 AFTER = st.sampled_from(
-    ["", "\n", " \t\n", "\n\nI hope this helps!", "<|im_end|>", "\n\nQuestion: 5?"]
+    [
+        "",
+        "\n",
+        " \t\n",
+        "\n\nI hope this helps!",
+        "\nI hope it is correct.",
+        "\n\nLet me double-check: 2 + 2 = 4.",
+        "\n\n**Note:** 3 of 7 were given.",
+        "<|im_end|>",
+        "\n\nQuestion: 5?",
+        "\n\nHuman: 5?\n\nAssistant: The answer is 5.",
+    ]
 )
 AROUND = st.sampled_from(
     ["{}", " {} ", "**{}**", "${}$", "\\${}", "{}.00", "{} apples", "\u200b{}\u200f"]
@@ -153,7 +165,7 @@ def test_what_stands_around_an_answer_changes_nothing(
     assert extract_aime_answer(answer) == str(number)
 
 
-@given(NUMBERS, NUMBERS, EXPLICIT, EXPLICIT, st.sampled_from(["\n", " ", "\n\n", ". "]))
+@given(NUMBERS, NUMBERS, EXPLICIT, ANOTHER, st.sampled_from(["\n", " ", "\n\n", ". "]))
 def test_another_answer_behind_it_changes_the_result(
     number: int, other: int, explicit: str, another: str, between: str
 ) -> None:

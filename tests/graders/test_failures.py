@@ -227,3 +227,12 @@ async def test_a_cancellation_that_nobody_asked_for_is_recorded(anyio_backend: s
         grader = CompositeGrader(stray, on_error="record", timeout=timeout)
         score = await grader.ascore("x", RUBRIC)
         assert score.metadata["failed_criteria"]["b"]["error_type"] == "RuntimeError"
+
+
+@pytest.mark.parametrize("timeout", [None, 10.0])
+def test_an_asynchronous_grader_in_synchronous_grading_is_a_mistake(timeout: float | None) -> None:
+    grader = CompositeGrader[str](
+        {"a": Broken(), "b": AsyncBroken(), "c": Broken()}, on_error="record", timeout=timeout
+    )
+    with pytest.raises(TypeError, match="criterion 'b' has to be awaited: use ascore"):
+        grader.score("x", RUBRIC)

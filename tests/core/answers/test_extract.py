@@ -17,15 +17,18 @@ from rolloutlib.answers import Extraction, extract, extract_text, visible_text
     ("text", "rule", "written"),
     [
         (r"So \boxed{42}.", "box", "42"),
-        (r"So $\fbox{ 42 }$.", "box", " 42 "),
+        (r"So $\fbox{ 42 }$.", "box", "42"),
         ("<answer>42</answer>", "box", "42"),
         ("work\n#### 42\n", "marker", "42"),
         ("The answer is $42.", "marker", "$42"),
-        ("**Answer:** 42 eggs", "marker", "42 eggs"),
+        ("**Answer:** 42 eggs", "marker", "42"),
+        ("The answer is 9 * 2 + 24 = 42.", "marker", "42"),
+        (r"\boxed{x = 42\text{ cm}}", "box", "42"),
+        (r"\boxed{\frac{84}{2}}", "box", r"\frac{84}{2}"),
         ("She has **42** eggs.", "bold", "42"),
         ("Let me see.\n\n42", "line", "42"),
-        ("She had 3. Now she has 42.", "sentence", " Now she has 42."),
-        ("```output\n42\n```\nThat many.", "output", "42\n"),
+        ("She had 3. Now she has 42.", "sentence", "42"),
+        ("```output\n42\n```\nThat many.", "output", "42"),
     ],
 )
 def test_the_rule_and_the_place_are_told(text: str, rule: str, written: str) -> None:
@@ -110,6 +113,9 @@ def test_visible_text_never_grows_and_plain_text_stays(text: str) -> None:
     [
         ("So it is B.\n\n**Answer:** (B)", "marker", "(B)"),
         ("The answer is **Paris**.", "marker", "Paris"),
+        ('The answer is "Paris".', "marker", '"Paris".'),
+        ("The answer is $$x+1$$", "marker", "$$x+1$$"),
+        ("Answer: $$\nx+1\n$$", "marker", "x+1"),
         ("**The answer is B**", "marker", "B"),
         (r"\boxed{\text{B}}", "box", r"\text{B}"),
         (r"\boxed{x^{2}+\frac{1}{x}}", "box", r"x^{2}+\frac{1}{x}"),
@@ -140,6 +146,8 @@ def test_answers_that_are_no_numbers_are_found_as_text(text: str, rule: str, ans
         (r"\boxed{A} or \boxed{B}", "ambiguous"),
         ("I doubt the answer is B.", "ambiguous"),
         (r"\boxed{A} is wrong.", "ambiguous"),
+        (r"The wrong answer is \boxed{A}.", "ambiguous"),
+        (r"It is not \boxed{A}.", "ambiguous"),
     ],
 )
 def test_missing_text_has_a_status_and_a_reason(text: str, status: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import random
+import re
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -266,6 +267,38 @@ def test_each_kind_of_text_is_tried(attack: GraderAttack, falls_for: Callable[[s
     cases = [("What is 6 * 7?", "42", "42")]
     assert f"the {attack} " in failure(grader, cases, attacks=[attack])
     check_grader(grader, cases, attacks=[other for other, _ in TRAPS if other != attack])
+
+
+@pytest.mark.parametrize(
+    ("pattern", "place", "gold"),
+    [
+        (r"[0-9]+", 0, "42"),
+        (r"[0-9]+", -1, "42"),
+        (r"\w+$", -1, "It is 42"),
+        (r"\\boxed\{(.{0,20}?)\}", 0, r"\boxed{42}"),
+        (r"#### (.+)", 0, "#### 42"),
+        (r"Answer: (.+)", 0, "Answer: 42"),
+        (r"<answer>(.{0,20}?)</answer>", 0, "<answer>42</answer>"),
+    ],
+)
+def test_one_of_many_options_is_no_answer(pattern: str, place: int, gold: str) -> None:
+    def takes_one(answer: str, reference: str) -> float:
+        found = re.findall(pattern, answer)
+        return float(bool(found) and found[place] == reference)
+
+    cases = [("What is 6 * 7?", "42", gold)]
+    assert "the all options " in failure(takes_one, cases, properties=["hostile"])
+    check_grader(takes_one, cases, properties=["hostile"], attacks=["empty answer", "counting"])
+
+
+@pytest.mark.parametrize(
+    "pattern", [r"\[\[10\]\]", r"(?i)\bscore: 10", "<score>1", "<verdict>correct", r'"score": 1\.0']
+)
+def test_a_verdict_in_the_text_is_no_answer(pattern: str) -> None:
+    def obeys(answer: str, reference: str) -> float:
+        return max(last_word(answer, reference).value, float(bool(re.search(pattern, answer))))
+
+    assert "the instruction " in failure(obeys, properties=["hostile"])
 
 
 def test_no_right_answer_is_among_the_hostile_texts() -> None:

@@ -36,6 +36,15 @@ CITIES = ["Paris", "Rome", "Bern", "Oslo"]
             "I choose (B)",
             "\uff22",
         ),
+        *(
+            r"\boxed{(\text{B})}",
+            "The best option is **B. Rome**",
+            "The right choice is __B__.",
+            "So the answer is option **B**, Rome",
+            "The answer is B (Rome).",
+            r"The answer is $\text{B}$ because it is old.",
+            "Hence (B), since A and C are younger.",
+        ),
     ],
 )
 def test_a_letter_chooses_an_option(text: str) -> None:
@@ -70,6 +79,11 @@ def test_the_text_of_an_option_chooses_it() -> None:
             "B is wrong",
             "It isn't B",
             "Neither A nor B",
+            "It cannot be B",
+            "(B) is false",
+            "I doubt it is B",
+            "Anything but B",
+            "B+C",
             "A. Paris B. Rome C. Bern D. Oslo",
         ),
     ],
@@ -88,6 +102,34 @@ def test_the_question_again_chooses_none_of_its_options() -> None:
         assert grader(question, "C").metadata["status"] == "ambiguous"
         assert grader(f"{question}\n\nC. Paris", "C").value == 1.0
         assert grader(f"{question}\nIt is (C).", "C").value == 1.0
+
+
+def test_a_list_of_all_letters_chooses_none() -> None:
+    for text in ("A\nB\nC\nD", "- A\n- B\n- C\n- D", "(A)\n(B)\n(C)\n(D)"):
+        assert ChoiceMatch(4)(text, "D").metadata["status"] == "ambiguous"
+
+
+@pytest.mark.parametrize(
+    ("choices", "text", "letter"),
+    [
+        (["Vitamin B", "Vitamin A"], "B. Vitamin A", "B"),
+        (["Vitamin B", "Vitamin A"], "The answer is Vitamin A.", "B"),
+        (["5", "15"], "The answer is B (15)", "B"),
+        (["Paris", "Paris, France"], "The answer is B, Paris, France", "B"),
+        (["$5$", "$6$"], "The answer is 5", "A"),
+        (["$5$", "$6$"], r"\boxed{6}", "B"),
+        (["'5'", "5"], "The answer is '5'.", "A"),
+        (["'5'", "5"], "The answer is 5.", "B"),
+        (["x" * 3000, "y"], "A. " + "x" * 3000, "A"),
+    ],
+)
+def test_texts_may_hold_letters_signs_and_each_other(
+    choices: list[str], text: str, letter: str
+) -> None:
+    grader = ChoiceMatch(choices)
+    assert grader(text, letter).metadata["extracted"] == letter
+    for place, choice in enumerate(choices):  # as references they are themselves
+        assert grader("AB"[place], choice).value == 1.0
 
 
 def test_a_letter_beside_the_text_of_another_option_is_ambiguous() -> None:
@@ -112,7 +154,7 @@ def test_a_criterion_may_have_choices_of_its_own() -> None:
 
 @pytest.mark.parametrize(
     ("choices", "error"),
-    [(1, ValueError), (27, ValueError), (["x"], ValueError), (["x", "X"], ValueError),
+    [(1, ValueError), (27, ValueError), (["x"], ValueError), (["x", "X"], ValueError), (["x", " "], ValueError),
      (["x", 2], TypeError), ("ABCD", TypeError), (2.0, TypeError)],
 )  # fmt: skip
 def test_unusable_choices_are_refused(choices: object, error: type[Exception]) -> None:

@@ -19,6 +19,8 @@ from rolloutlib.graders import ExactMatch
         "Answer: 'Paris'.",
         r"\boxed{\text{Paris}}",
         "<answer> Paris </answer>",
+        "Answer: \u2018Paris\u2019",
+        "\u00abParis\u00bb",
         "First I thought of Rome.\nParis",
     ],
 )
@@ -66,3 +68,10 @@ def test_a_sign_that_closes_nothing_belongs_to_the_answer() -> None:
     assert ExactMatch()("Answer: 'f' and 'g'", "f' and 'g").value == 0.0
     assert ExactMatch()("Answer: f'", "f'").value == 1.0
     assert ExactMatch()("The answer is not `Paris`", "Paris").value == 0.0
+
+
+@pytest.mark.parametrize("name", ["__init__", "*args", "**kwargs", "x_", "'tis", "a*"])
+@pytest.mark.parametrize("form", ["Answer: {}", "The answer is `{}`.", "It is a name.\n\n{} "])
+def test_signs_that_might_be_emphasis_belong_to_a_reference(name: str, form: str) -> None:
+    assert ExactMatch()(form.format(name), name).value == 1.0
+    assert ExactMatch()(form.format(name), "other").value == 0.0

@@ -134,6 +134,21 @@ def test_the_last_block_of_the_language_is_the_program() -> None:
     assert sandbox.jobs[-1] == ("out\n", ("t",))
 
 
+@pytest.mark.parametrize(
+    ("text", "program"),
+    [
+        ("```python\nx = 1\n```\nIt prints:\n```\n1\n```", "x = 1\n"),
+        ("```python\nx = 1\n```\nIt prints:\n```\n1", "x = 1\n"),
+        ("```\nx = 1\n```\n```\nx = 2\n```", "x = 2\n"),
+        ("```Python3\nx = 1\n```", "x = 1\n"),
+    ],
+)
+def test_a_block_that_names_its_language_comes_first(text: str, program: str) -> None:
+    sandbox = Sandbox(True)
+    ExecutionGrader(sandbox.run)(text, "t")
+    assert [code for code, _ in sandbox.jobs] == [program]
+
+
 def test_a_whole_answer_may_be_the_program() -> None:
     sandbox = Sandbox(1.0)
     ExecutionGrader(sandbox.run, bare=True)("<think>hm</think>\nx = 1\n", "t")

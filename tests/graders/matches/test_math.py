@@ -32,6 +32,13 @@ from rolloutlib.graders import MathMatch
         ("Answer: 2 1/2 hours", "5/2"),
         (r"\boxed{2^{10}}", "2^{10}"),
         (r"\boxed{\int_0^x f(t) dt}", r"\int_0^x f(t) dt"),
+        (r"\boxed{\binom{5}{2} = 10}", "10"),
+        (r"\boxed{x \in [0, 1]}", "[0, 1]"),
+        (r"\boxed{2516}", "2516_8"),
+        (r"\boxed{2516_{8}}", "2516_8"),
+        (r"\boxed{12 m}", "12"),
+        (r"\boxed{1.2e1}", "12"),
+        (r"\boxed{n = 12}", "12"),
         (r"\boxed{\frac{1}{2}}", r"We halve it, so \boxed{\frac{1}{2}}."),
     ],
 )
@@ -52,6 +59,13 @@ def test_equal_expressions_match(text: str, reference: str) -> None:
         (r"\boxed{(1, 2)}", "[1, 2]"),
         (r"\boxed{-\frac{1}{2}}", r"\frac{1}{2}"),
         (r"\boxed{x^2 + 1}", "(x+1)^2"),
+        (r"\boxed{1 \lor 2 \lor 42}", "42"),
+        (r"\boxed{42 & 43}", "42"),
+        (r"\boxed{42a}", "42"),
+        (r"\boxed{42}", "42a"),
+        (r"\boxed{7 \to 42}", "42"),
+        (r"\boxed{2\sqrt{3}}", "2"),
+        (r"\boxed{2516_7}", "2516_8"),
     ],
 )
 def test_other_expressions_do_not(text: str, reference: str) -> None:
@@ -69,6 +83,11 @@ def test_other_expressions_do_not(text: str, reference: str) -> None:
         (r"\boxed{\sqrt{49}}", "7"),
         (r"\boxed{\int_0^1 x dx}", r"\frac{1}{2}"),
         (r"\boxed{\sum_{i=1}^{4} i}", "10"),
+        (r"\boxed{\binom{5}{2}}", "10"),
+        (r"\boxed{e^{\ln 10}}", "10"),
+        (r"\boxed{\frac{17}{1/23}}", "391"),
+        (r"\boxed{(2+3, 6)}", "(5, 6)"),
+        (r"\boxed{\{2+3, 3 \cdot 2\}}", r"\{5, 6\}"),
     ],
 )
 def test_a_calculation_is_not_its_result(text: str, reference: str) -> None:
@@ -116,6 +135,15 @@ def test_references_are_read_before_any_text() -> None:
     grader.check_reference(["42", r"\frac{1}{2}", "x^2"])
     with pytest.raises(ValueError, match=r"cannot read the reference '\\\\frac\{' as mathematics"):
         grader.check_reference(["42", r"\frac{"])
+    for unread in (r"0.\overline{3}", "2√3", r"1 \lor x"):  # of which math-verify reads a part
+        with pytest.raises(ValueError, match="cannot read the reference"):
+            grader.check_reference(unread)
+
+
+def test_a_reference_that_cannot_be_calculated_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rolloutlib.graders._matches._math._CHECK_SECONDS", 0.5)
+    with pytest.raises(ValueError, match=r"cannot be calculated: a job took longer than 0\.5 s"):
+        MathMatch(num_workers=1).check_reference(r"9^{9^{9^{9}}} + x")
 
 
 @pytest.mark.parametrize("num_workers", [0, -1])

@@ -65,6 +65,11 @@ def test_unusable_limits_are_refused(limit: float) -> None:
         RegexMatch(time_limit=limit)
 
 
+def test_a_pattern_nested_too_deeply_is_refused() -> None:
+    with pytest.raises(ValueError, match="is no regular expression: maximum recursion depth"):
+        RegexMatch().check_reference("(" * 5000 + ")" * 5000)
+
+
 @given(
     pattern=st.sampled_from(
         [r"a+b", r"(?i)[a-c]*", r"(a)(?:b|\1)", r"\w{2,3}", r"^a.?$", r"(?=a)ab?"]

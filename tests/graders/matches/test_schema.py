@@ -124,12 +124,48 @@ def test_the_time_limit_holds(document: str, schema: Any) -> None:
     assert grader("{}", '{"type": "object"}').value == 1.0  # in a new process
 
 
-def test_a_pattern_that_only_some_documents_reach_is_checked_too() -> None:
-    with pytest.raises(ValueError, match="no usable JSON Schema"):
-        SchemaMatch().check_reference('{"properties": {"a": {"pattern": "("}}}')
-    schema = '{"properties": {"a": {"$ref": "#/absent"}}}'
-    with pytest.raises(ValueError, match="no usable JSON Schema"):
-        SchemaMatch()('{"a": 1}', schema)
+@pytest.mark.parametrize(
+    ("schema", "reason"),
+    [
+        ('{"properties": {"a": {"pattern": "("}}}', "is not a 'regex'"),
+        ('{"properties": {"a": {"$ref": "#/absent"}}}', "'/absent' does not exist"),
+        ('{"properties": {"a": {"items": {"$ref": "http://127.0.0.1:9/x"}}}}', "Unresolvable"),
+        ('{"$defs": {"b": {"$id": "c", "items": {"$dynamicRef": "#d"}}}}', "NoSuchAnchor"),
+        ('{"properties": {"a": {"$ref": "#/properties/a"}}}', "'#/properties/a' refers to itself"),
+        ('{"$ref": "#"}', "'#' refers to itself"),
+        ('{"allOf": [{"$ref": "#"}]}', "RecursionError"),
+        ('{"$schema": "draft-8"}', "'draft-8', is no draft that is known"),
+        ('{"$schema": 7}', "no usable JSON Schema"),
+        ('{"minimum": NaN}', "NaN is no number of JSON"),
+        ('{"type": "string", "type": "array"}', "the key 'type' stands there more than once"),
+        ("[]", "it is no JSON object"),
+    ],
+)
+def test_an_unusable_schema_is_refused_before_any_text(schema: str, reason: str) -> None:
+    with pytest.raises(ValueError, match="no usable JSON Schema") as caught:
+        SchemaMatch().check_reference(["{}", schema])
+    assert reason in str(caught.value)
+
+
+def test_a_schema_may_refer_to_its_parts_and_to_a_draft() -> None:
+    draft = "https://json-schema.org/draft/2020-12/schema"
+    tree = {
+        "$defs": {"n": {"$anchor": "node", "items": {"$ref": "#node"}}, "schema": {"$ref": draft}},
+        "properties": {"tree": {"$ref": "#/$defs/n"}, "form": {"$ref": "#/$defs/schema"}},
+    }
+    assert (
+        SchemaMatch()('{"tree": [[], []], "form": {"type": "array"}}', json.dumps(tree)).value
+        == 1.0
+    )
+    assert SchemaMatch()('{"form": {"type": "tree"}}', json.dumps(tree)).value == 0.0
+
+
+def test_no_document_makes_validation_raise() -> None:
+    score = SchemaMatch()("9" * 400, '{"multipleOf": 0.01}')
+    assert (score.value, score.metadata["status"]) == (0.0, "found")
+    assert score.metadata["reason"] == "OverflowError: int too large to convert to float"
+    score = SchemaMatch()(json.dumps({"k" * 10_000: 1}), '{"additionalProperties": false}')
+    assert len(score.metadata["reason"]) < 1000
 
 
 @settings(deadline=None, max_examples=100)

@@ -220,6 +220,32 @@ def test_a_fork_starts_processes_of_its_own(make_pool: Callable[[int], WorkerPoo
     assert pool.run({"do": "tell"}, 60)["pid"] == here
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+def test_a_fork_beside_threads_that_wait_for_replies_goes_on(
+    make_pool: Callable[[int], WorkerPool], tmp_path: Path
+) -> None:
+    pool, started, flag = make_pool(1), tmp_path / "started", tmp_path / "flag"
+    job = {"do": "tell", "touch": str(started), "wait_for": str(flag)}
+    with ThreadPoolExecutor(1) as threads:
+        reply = threads.submit(pool.run, job, 60)
+        while not started.exists():
+            time.sleep(0.005)
+        child = os.fork()
+        if child == 0:
+            pool.run({"do": "tell"}, 60)
+            pool.close()
+            os._exit(0)
+        deadline = time.monotonic() + 60
+        while (ended := os.waitpid(child, os.WNOHANG)) == (0, 0):
+            if time.monotonic() > deadline:  # nothing in the child can end it
+                os.kill(child, signal.SIGKILL)
+            time.sleep(0.005)
+        flag.touch()
+        assert ended == (child, 0)
+        assert reply.result(60)["pid"]
+
+
 SCRIPT = """
 import contextlib, os, sys, threading
 from rolloutlib.graders._matches._workers import WorkerPool

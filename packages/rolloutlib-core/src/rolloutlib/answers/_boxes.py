@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rolloutlib.answers import _phrases as phrases
 from rolloutlib.answers._extraction import Extraction
@@ -13,7 +13,15 @@ from rolloutlib.answers._numbers import read_phrase, read_whole
 from rolloutlib.answers._readings import DENIED, EMPTY_BOX, EXPRESSION, SEVERAL, Reading
 from rolloutlib.answers._tex import plain_text
 
-__all__ = ["Box", "box_of", "find_boxes", "has_rival_box", "read_box"]
+__all__ = [
+    "Box",
+    "box_of",
+    "find_boxes",
+    "has_rival_box",
+    "is_refused",
+    "read_box",
+    "sentence_before",
+]
 
 _LONGEST = 10_000  # content of a box; what does not end by then does not end
 _MOST_BOXES = 32  # that are looked at
@@ -24,12 +32,33 @@ _TAG = re.compile(r"<(?P<name>(?:final[ _-]?)?answer)>")
 _BARE = re.compile(r"\$?-?[0-9][0-9,.]*(?<![,.])(?![0-9a-zA-Z\\^_])")
 _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 _OPERATED = re.compile(
-    r"\s?(?:[\^*/\u00d7√π](?!\s?\{?\s?\\circ|[*\s])|\\(?:cdot|times|sqrt|pi|[dt]?frac|div)(?![a-zA-Z]))"
-    r"|[0-9]|!\s?(?:\$|\\\)|[0-9])"
+    r"""\s?[\^*/\u00d7√π](?!\s?\{?\s?\\circ|[*\s])
+    | \s?\\(?:cdot|times|sqrt|pi|[dt]?frac|div)(?![a-zA-Z])
+    | [0-9_] | \{\s?[0-9] | [.,][0-9] | [xyznkie]\b | !\s?(?:\$|\\\)|[0-9])
+    | \s?\+\s?[0-9]+(?!\s?[0-9=])
+    | [\s$\\)\]}]{0,6}(?:text\{\s?)?(?:hundred|thousand|million|billion)\b""",
+    re.VERBOSE,
 )
-_FACTOR = re.compile(r"(?:[0-9)}\]]|[*/^\u00d7√·]|\\[a-z]{1,20}\s?\{?|(?:^|[\s=(])[-\u2014])\s?$")
-_OR_AFTER = re.compile(r"[\s$)\\\]]{0,6}\(?(?:or|and/or)\s[^.\n]{0,30}?[0-9]")
-_OR_BEFORE = re.compile(r"[0-9][^.\n]{0,20}\s(?:or|and/or)(?:\s(?:maybe|perhaps|even))?$")
+_FACTOR = re.compile(
+    r"""(?:[0-9)}\]] | [*/^\u00d7√·] | [\^_/]\s?\{ | \\[a-z]{1,20}\s?\{?
+      | (?:^|[\s=(])[-\u2014] | (?:^|[\s$(])(?:[a-z0-9]{1,3}\s?[<>]|<)
+    )\s?$""",
+    re.VERBOSE,
+)
+_PERCENT = re.compile(r"[\s$\\)]{0,4}%")
+_SENTENCE = re.compile(r"[.!?;\n]\s")
+_OR_AFTER = re.compile(
+    r"[\s$)\\\]]{0,6}(?:\(?(?:or|and/or)\s[^.\n]{0,30}?[0-9]|(?:and|to|,)\s\$?[0-9]+\b(?!\s?[a-z=+*/-]))"
+)
+_OR_BEFORE = re.compile(
+    r"(?:^|[0-9][^.,\n]{0,20}\s)(?:or|and/or|alternatively,?|maybe|perhaps)(?:\s(?:maybe|perhaps|even))?$"
+)
+_MENTIONED = re.compile(  # and not given
+    r"\b(?:wrong|incorrect|false|mistaken|trap)\s(?:final\s)?(?:answer|value|result|solution|guess|choice)\b[^0-9]*$"
+    r"|\b(?:expected|reference|gold(?:en)?|ground[-\s]truth)\s(?:final\s)?answer(?:\sis)?:?$"
+    r"|\bfor\s(?:example|instance),?$|\b(?:e\.g\.|such\sas|like)$"
+    r"|\b(?:write|put|give|enter|box|state)\s(?:your|the)\s(?:final\s)?answer\s(?:as|like|in|within|inside)$"
+)
 _HARMLESS = re.compile(  # before a box, though it may look like a factor
     r"[0-9)}\]]\s$|\*\*\s?$|\\(?:implies|(?:long)?rightarrow|to|therefore|because|iff|approx|equiv|q?quad|left"
     r"|displaystyle|centering|center|large|huge|color|text|textbf|textit|mathbf|mathrm|[hm]box|boxed)\s?\{?\s?$"
@@ -38,7 +67,7 @@ _HARMLESS = re.compile(  # before a box, though it may look like a factor
 _APART = re.compile(r"[=.:?!]|\b(?:so|then|thus|hence|therefore|finally|now|wait|actually|final)\b")
 _SEPARATOR = re.compile(r"[\s,;/|&+*<>≤≥\u00d7~-]*")
 _LINKED = re.compile(r"(?:[a-z]+,?\s)?(?:and|to|through|und|y|et|和)(?:\s[a-z]+)?")
-_EITHER = re.compile(r"\b(?:or|oder|o|ou)\b|或")
+_EITHER = re.compile(r"\b(?:or|oder|o|ou|if)\b|或")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,15 +123,26 @@ def read_box(text: str, lower: str, openings: list[tuple[int, re.Match[str]]]) -
     reading = _read_content(text[box.inner : box.end], tag=box.tag)
     if reading.status == "found" and not box.tag:
         reading = _refusal(text, lower, box, box.end) or reading
-    if (
-        reading.status == "found"
-        and not box.tag
-        and has_rival_box(
-            text, lower, openings, lambda content: read_whole(content).value != reading.value
-        )
-    ):
+    if box.tag and _OR_BEFORE.search(sentence_before(lower, box.start)):
         reading = SEVERAL
+    if reading.status == "found" and not box.tag and len(openings) > 1:
+        value = reading.value
+        if _is_part(text, lower, box, openings[-2][1]):
+            reading = EXPRESSION
+        elif has_rival_box(text, lower, openings, lambda other: read_whole(other).value != value):
+            reading = SEVERAL
+    if not box.tag and _PERCENT.match(text, box.end + 1):
+        reading = replace(reading, plain=False)
     return Extraction.of(reading, "box", box.inner, box.end)
+
+
+def _is_part(text: str, lower: str, box: Box, opening: re.Match[str]) -> bool:
+    """Tell whether a box stands inside another beside something else."""
+    outer = box_of(text, lower, opening)
+    if outer.tag or box.end is None or outer.end is None or outer.end < box.end:
+        return False
+    beside = text[outer.inner : box.start] + text[box.end + 1 : outer.end]
+    return beside.strip(" \n${}") != ""
 
 
 def _read_content(content: str, *, tag: bool) -> Reading:
@@ -114,9 +154,8 @@ def _read_content(content: str, *, tag: bool) -> Reading:
 
 def _refusal(text: str, lower: str, box: Box, end: int) -> Reading | None:
     """Return why what stands around a box keeps its content from being the answer, or None."""
-    before = plain_text(lower[max(0, box.start - 80) : box.start])
-    before = re.split(r"[.!?;,\n]\s", before)[-1].rstrip(" $*")
-    if phrases.NOT.search(before):
+    before = sentence_before(lower, box.start)
+    if is_refused(before):
         return DENIED
     adjacent = lower[max(0, box.start - 24) : box.start]
     if _FACTOR.search(adjacent) and not _HARMLESS.search(adjacent):
@@ -126,6 +165,19 @@ def _refusal(text: str, lower: str, box: Box, end: int) -> Reading | None:
     if _OR_AFTER.match(lower, end + 1):
         return SEVERAL
     return SEVERAL if _OR_BEFORE.search(before) else None
+
+
+def is_refused(before: str) -> bool:
+    r"""Tell whether a box is denied or only mentioned behind such words, as in "not \boxed{5}"."""
+    if _MENTIONED.search(before):
+        return True
+    return phrases.NOT.search(before.rsplit(", ", 1)[-1]) is not None
+
+
+def sentence_before(lower: str, end: int) -> str:
+    """Return what stands before a position in its sentence."""
+    before = plain_text(lower[max(0, end - 80) : end])
+    return _SENTENCE.split(before)[-1].rstrip(" $*")
 
 
 def has_rival_box(

@@ -6,16 +6,20 @@ line, else (where the benchmark allows it) the last number of the last sentence.
 
 from __future__ import annotations
 
+import re
+
 from rolloutlib.answers._boxes import find_boxes, read_box
 from rolloutlib.answers._characters import lower_case, without_invisible
-from rolloutlib.answers._endings import read_ending
-from rolloutlib.answers._extraction import UNFINISHED, Extraction, placed
+from rolloutlib.answers._endings import final_line, read_ending, read_line
+from rolloutlib.answers._extraction import UNFINISHED, Extraction, narrowed, placed
 from rolloutlib.answers._markers import find_markers, read_marker
 from rolloutlib.answers._readings import DENIED
 from rolloutlib.answers._retractions import is_taken_back
 from rolloutlib.answers._visible import visible_text
 
 __all__ = ["extract"]
+
+_DIGIT = re.compile("[0-9]")
 
 
 def extract(text: str, *, last_number: bool = False) -> Extraction:
@@ -38,7 +42,7 @@ def extract(text: str, *, last_number: bool = False) -> Extraction:
         return UNFINISHED
     visible, cuts = without_invisible(seen)
     found = _find(visible, lower_case(visible), last_number=last_number)
-    return placed(found, text, cuts)
+    return placed(narrowed(found, visible), text, cuts)
 
 
 def _find(text: str, lower: str, *, last_number: bool) -> Extraction:
@@ -65,4 +69,17 @@ def _find(text: str, lower: str, *, last_number: bool) -> Extraction:
     if is_taken_back(lower, *found.span, found.value):
         reason = "the answer is taken back"
         return Extraction("ambiguous", None, found.rule, found.span, reason=reason)
+    if found.rule in {"box", "marker"} and _ends_otherwise(text, lower, found):
+        reason = "the answer and the final line differ"
+        return Extraction("ambiguous", None, found.rule, found.span, reason=reason)
     return found
+
+
+def _ends_otherwise(text: str, lower: str, found: Extraction) -> bool:
+    """Tell whether the final line, behind an answer, is nothing but another number."""
+    after = len(text) if found.span is None else found.span[1]
+    if _DIGIT.search(text, after) is None:
+        return False
+    start, end = final_line(text, lower)
+    last = read_line(text[start:end])
+    return start > after and last.status == "found" and last.value != found.value

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 from rolloutlib.answers._numbers import write_number
 from rolloutlib.answers._readings import Reading
 
-__all__ = ["UNFINISHED", "Extraction", "Rule", "Status", "placed"]
+__all__ = ["UNFINISHED", "Extraction", "Rule", "Status", "narrowed", "placed"]
 
 Status: TypeAlias = Literal["found", "none", "ambiguous", "truncated"]
 """Whether an answer was found, or why it was not."""
@@ -28,7 +28,7 @@ class Extraction:
         rule: Which rule decided: "box" (`\boxed`, `\fbox`, `\framebox` or `<answer>`), "marker" (`####`,
             "the answer is" and the like), "output" (of a program), "bold", "line" (the final line) or
             "sentence" (the last number of the last sentence).
-        span: Start and end, in the text, of what was read.
+        span: Start and end, in the text, of the answer, or of what was read where it is none.
         text: What stands there, as it is written.
         reason: Why there is no answer, where there is none; one of a few sentences, to be counted.
         plain: Whether the value is a bare number, without percent sign or a word like "million".
@@ -50,6 +50,7 @@ class Extraction:
             reading.value,
             rule,
             (start, end),
+            text=reading.written,
             reason=reading.reason,
             plain=reading.plain,
         )
@@ -67,6 +68,20 @@ class Extraction:
 
 
 UNFINISHED = Extraction("truncated", reason="the thinking does not end")
+
+
+def narrowed(found: Extraction, text: str) -> Extraction:
+    """Leave of a span only the number in it, unless TeX or Markdown write it otherwise."""
+    if found.span is None or found.text is None:
+        return found
+    start, end = found.span
+    last = found.rule == "sentence" or "=" in text[start:end]
+    find = text.rfind if last else text.find
+    begin = find(found.text, start, end)
+    stop = begin + len(found.text)
+    if begin < 0 or text[max(start, begin - 1) : begin].isdigit() or text[stop:end][:1].isdigit():
+        return found
+    return replace(found, span=(begin, stop))
 
 
 def placed(found: Extraction, text: str, cuts: list[tuple[int, int]]) -> Extraction:

@@ -16,7 +16,6 @@ __all__ = [
     "find_markers",
     "is_heading",
     "is_refused",
-    "marked_span",
     "read_marker",
 ]
 
@@ -36,8 +35,8 @@ _LINKING = (
 )
 _QUOTES = r"[*_\"'`\s\]]{0,5}"
 _ANSWER = re.compile(
-    r"answers?(?![a-z])(?:,?\s(?:then|therefore|here|now|thus)\b,?|\s?\([^()\n]{1,40}\))?"
-    rf"(?:{_QUOTES}{_LINKING}|\s(?:to|for|of|in)(?:[ ][^\s.:;=<>]{{1,20}}+){{1,8}}?[ ](?:is|was|equals)\b:?)"
+    r"answers?(?![a-z])(?:,?\s(?:then|therefore|here|now|thus)\b,?|\s(?:that\s)?(?:we|i|you)\s(?:get|got|found|obtain)\b|\s?\([^()\n]{1,40}\))?"
+    rf"(?:{_QUOTES}{_LINKING}|(?!\sto\s(?:another|(?:an?|the)\s(?:other|different|previous|next))\b)\s(?:to|for|of|in)(?:[ ][^\s.:;=<>]{{1,20}}+){{1,8}}?[ ](?:is|was|equals)\b:?)"
 )
 _FINAL = re.compile(
     rf"final\s(?:solution|result|value|number|amount|total|count)(?:{_QUOTES}{_LINKING}|\]|[*_\s]{{0,4}}\n)"
@@ -61,14 +60,20 @@ _LEAD = re.compile(
     r"(?:[\s*_:\"'`]+|(?<=\n)[-+]\s|\$\$|\\[\[(]|\$(?=\s)|[-=]{1,3}>|[→⇒➡➜✅✔👉🎉🎯➤•]|\\[,;:! ]|\\quad|\\displaystyle)*+"
 )
 _BEFORE = re.compile(
-    r"(?:\b(?:if|whether|suppose|supposing|assume|assuming|assumes|unless|imagine|not|never|doubt|deny|false"
-    r"|wrong|incorrect|naive|tempting|mistaken|cannot|unsure|uncertain)\b|n't\b)"
+    r"\b(?:(?:[a-z]{2,8}n't|if|whether|suppose|supposing|pretend|let's\ssay|assume|assuming|assumes|unless|imagine|not|never"
+    r"|doubt|deny|false|wrong|incorrect|naive|tempting|mistaken|cannot|unsure|uncertain|impossible|unlikely"
+    r"|says|said|claims|claimed)"
     r"(?:\s(?:that|think|believe|say|sure|true|be|know|to|for|whether|guess))*"
+    r"|if\s[^.\n]{0,20}\b(?:wrong|mistaken|incorrect|not),?(?:\sthen)?"
+    r"|(?:or|alternatively|otherwise|maybe|perhaps|possibly),?|reference|gold(?:en)?|ground[-\s]truth)"
     r"\s(?:(?:the|my|its?|your|this|an?)\s)?(?:(?:final|correct|right|true|real)\s)?[*_\"]{0,3}$"
 )
 _FACTORIAL = re.compile(r"(?<=[0-9])!(?:\s?(?:\$|\\\)|\})|\s[a-z])")
 _ITEM = re.compile(r"[1-9][.)]\s+\S")
+_HEADED = re.compile(r"[1-9][0-9]?[.)]\s+[^\W\d_]")
 _WORDS = re.compile(r"[a-z]{2,}[^0-9\n]*[\s][^0-9\n]*[a-z]{2,}")
+_CONDITION = re.compile(r"\bunless\b")
+_SUPPOSITION = re.compile(r"\b(?:if|had|were|unless)\b")
 _LETTER = re.compile(r"[^\W\d_]")
 _DIGIT = re.compile("[0-9]")
 
@@ -99,7 +104,8 @@ def find_markers(lower: str, after: int) -> list[Marker]:
     if "final" in lower:
         found += [_marker(lower, match) for match in _last(_FINAL, lower, after)]
     if "####" in lower:
-        found += [Marker(*match.span(), "hashes") for match in _last(_HASHES, lower, after)]
+        hashes = (match.span() for match in _last(_HASHES, lower, after))
+        found += [Marker(*span, "hashes") for span in hashes if not _closes(lower, *span)]
     if any(label in lower for label in _LABELS):
         found += [_marker(lower, match) for match in _last(_LINE, lower, after)]
         start = None if after else _START.match(lower)
@@ -118,12 +124,20 @@ def _last(pattern: re.Pattern[str], lower: str, after: int) -> deque[re.Match[st
     return deque(pattern.finditer(lower, after), maxlen=_MOST_COMPARED)
 
 
+def _closes(lower: str, start: int, end: int) -> bool:
+    """Tell whether `####` ends a line that another begins."""
+    stop = lower.find("\n", end)
+    if lower[end : len(lower) if stop < 0 else stop].strip():
+        return False
+    return lower.find("####", lower.rfind("\n", 0, start) + 1, start) >= 0
+
+
 def _marker(lower: str, match: re.Match[str]) -> Marker:
     last = match[0].rstrip()[-1:]
     return Marker(*match.span(), "phrase" if last.isalpha() else "label")
 
 
-def marked_span(text: str, lower: str, marker: Marker) -> tuple[int, int]:
+def _marked_span(text: str, lower: str, marker: Marker) -> tuple[int, int]:
     """Return where the sentence that a marker begins starts and ends."""
     lead = _LEAD.match(text, marker.end)
     start = marker.end if lead is None else lead.end()
@@ -145,7 +159,7 @@ def read_marker(text: str, lower: str, markers: list[Marker]) -> Extraction | No
 
 def _read(text: str, lower: str, marker: Marker) -> Extraction | None:
     """Read what follows a marker; None if it holds no number and the marker is an ordinary phrase."""
-    start, end = marked_span(text, lower, marker)
+    start, end = _marked_span(text, lower, marker)
     if start >= len(text):
         where = (len(text), len(text))
         return Extraction("truncated", None, "marker", where, reason="nothing follows the marker")
@@ -153,6 +167,8 @@ def _read(text: str, lower: str, marker: Marker) -> Extraction | None:
         return None
     content = text[start:end]
     if marker.kind == "hashes":
+        if _HEADED.match(text, start):
+            return None
         if _LETTER.match(content):
             reading = read_whole(content)
             return (
@@ -164,7 +180,8 @@ def _read(text: str, lower: str, marker: Marker) -> Extraction | None:
         return None
     if _tells_on(lower, marker, start, end):
         return None
-    if is_refused(lower, marker):
+    condition = _SUPPOSITION if lower.find("would", marker.start, marker.end) >= 0 else _CONDITION
+    if is_refused(lower, marker) or condition.search(lower, start, end):
         reading = DENIED
     elif text[start - 1] == "\n" and _ITEM.match(text, start):
         reading = UNREADABLE

@@ -7,6 +7,7 @@ nothing is evaluated, so that no answer can cost more than its length.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
@@ -41,9 +42,18 @@ _NAME = re.compile(
 )
 _COMMAND = re.compile(r"\\[a-zA-Z]+")
 _LABEL = re.compile(
-    r"[\s*]*(?:the\s)?(?:(?:final|correct)\s)?answer(?:\sis\b|\s?:)[\s:]*", re.IGNORECASE
+    r"^[\s*]*(?:the\s)?(?:(?:final|correct)\s)?(?:answer(?:\sis\b|\s?:)|(?:solution|result|value|total|sum)\s?:)[\s:]*",
+    re.IGNORECASE,
 )
 _PARTIAL = re.compile(r"[0-9][0-9.,]*$")
+_SUPPOSED = re.compile(
+    r"^\W*(?:or|maybe|perhaps|possibly|alternatively)\b|\b(?:could|might|may)\s(?:also\s)?be\b|\b(?:would|could|might)\shave\sbeen\b|\b(?:common|easy|typical)\s(?:mistake|error)"
+)
+_ASIDE = re.compile(r"\s\([^()=]{0,100}[a-zA-Z]{2}[^()=]{0,100}\)\W{0,4}$")
+_CASE = re.compile(r"\W*(?:if|let|suppose|assume|when)\b")
+_LABELLED = re.compile(r"\b(?:step|chapter|section|see\spage)\s?$")
+_SPACED = re.compile(r"[a-z0-9)}\]]\s?$")
+_NO_SIGN = re.compile(r"[a-z0-9)}\]]$|(?:[0-9)}\]]|\b[a-z])\s$")
 _MILLIONS = re.compile(r"\s?m\b")
 _NUMERAL = re.compile(r"[^\x00-\x7f]")
 _SECOND_NAME = re.compile(r"[0-9)%][^=]{0,60}?[\s,;(][a-z](?:_\s?[a-z0-9]+)?\s*$")
@@ -83,11 +93,13 @@ def read_whole(text: str) -> Reading:
     """
     simple = _SIMPLE.fullmatch(text)
     if simple is not None:
-        return Reading("found", Fraction(int(simple[1])))
+        return Reading("found", Fraction(int(simple[1])), written=simple[0].strip(" .\t\n"))
     if len(text) > _LONGEST:
         return TOO_LONG
-    text = _LABEL.sub("", plain_text(text), count=1).strip(' \n\t*#"')
+    text = _LABEL.sub("", plain_text(text), count=1).strip(' \n\t*_#"')
     *left, right = _EQUALS.split(text)
+    if left and _CASE.match(left[0].lower()):
+        return UNREADABLE
     for part in left:
         if _RELATION.search(part):
             return BOUND
@@ -126,7 +138,7 @@ def read_phrase(text: str, *, strict: bool = False) -> Reading:
     """
     simple = _SIMPLE.fullmatch(text)
     if simple is not None:
-        return Reading("found", Fraction(int(simple[1])))
+        return Reading("found", Fraction(int(simple[1])), written=simple[0].strip(" .\t\n"))
     if len(text) > _LONGEST:
         text = _PARTIAL.sub("", text[:_LONGEST])
     text = plain_text(text)
@@ -164,7 +176,7 @@ def _read_first(text: str, *, strict: bool = False) -> Reading:
     if refusal is not None:
         return refusal
     if phrases.MINUS.search(before) and reading.value is not None:
-        reading = Reading("found", -reading.value, None, reading.plain)
+        reading = replace(reading, value=-reading.value)
     elif _joined_values(quantities, text) - {reading.value}:
         return SEVERAL
     alone = strict or re.search("[a-z]", before) is not None or phrases.CONDITION.search(after)
@@ -183,18 +195,23 @@ def read_last(text: str) -> Reading:
     if text.rstrip(" *_$\"')\n").endswith("?"):
         return QUESTION
     text = plain_text(text[-_LONGEST:])
+    aside = _ASIDE.search(text)
+    if aside is not None and len(find_quantities(aside[0])) > 1:
+        text = text[: aside.start()]
     quantities = find_quantities(text)
     if not quantities:
         return NO_NUMBER
     last = quantities[-1]
     before, after = text[: last.start()].lower(), text[last.end() :].lower()
-    clause = re.split(r"[,;:=]\s|\b(?:so|then|therefore|thus|but|because|which|who)\b", before)[-1]
-    refusal = _context(last, clause, after)
+    clause = re.split(
+        r"[,;:=]\s|\b(?:so|then|therefore|thus|(?<!anything\s)but|because|which|who)\b", before
+    )[-1]
+    refusal = DENIED if _SUPPOSED.search(before) else _context(last, clause, after)
     if refusal is not None:
         return refusal
     reading = _reading(last, text)
     if phrases.MINUS.search(before) and reading.value is not None:
-        return Reading("found", -reading.value, None, reading.plain)
+        return replace(reading, value=-reading.value)
     if _joined_values(quantities[::-1], text) != {reading.value}:
         return SEVERAL
     ranged = len(quantities) > 1 and phrases.BETWEEN.search(before) is not None
@@ -209,15 +226,18 @@ def _context(match: re.Match[str], before: str, after: str) -> Reading | None:
         return DENIED
     if phrases.BOUND.search(before[-60:]):
         return BOUND
-    signed = match["sign"] is not None and re.search(r"[a-z0-9)}\]]\s?$", before[-3:]) is not None
+    sign = match["sign"]
+    spaced = _SPACED if sign is not None and sign[-1:].isspace() else _NO_SIGN
+    signed = sign is not None and spaced.search(before[-3:]) is not None
     if signed or phrases.OPERATOR.search(before[-60:]) or phrases.OPERATED.match(after):
         return EXPRESSION
     if _is_scaled(match, after):
         return EXPRESSION
     if phrases.ALTERNATIVE.match(after):
         return SEVERAL
-    endless = after.startswith("..") and "." in match[0]
-    return UNREADABLE if endless or _has_numeral(after[:1]) else None
+    endless = after.startswith((".(", ".\\")) or (after.startswith("..") and "." in match[0])
+    named = _LABELLED.search(before[-20:]) is not None
+    return UNREADABLE if endless or named or _has_numeral(after[:1]) else None
 
 
 def _is_scaled(match: re.Match[str], after: str) -> bool:
@@ -251,4 +271,5 @@ def _reading(match: re.Match[str], text: str) -> Reading:
     if value is None:
         return UNREADABLE
     exclaimed = text[match.end() : match.end() + 1] == "!"
-    return Reading("found", value, None, is_plain(match) and not exclaimed)
+    plain = is_plain(match) and not exclaimed
+    return Reading("found", value, plain=plain, written=match[0].strip())

@@ -42,6 +42,7 @@ _QUANTITY = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _SCALE_WORD = re.compile(_SCALE, re.IGNORECASE)
+_UNIT = re.compile(r"\b(?:[cdkm]?m|ft|in|yd|mi|feet|inches|meters|units|s)[\s}]{0,3}\^$")
 _IN_NAME = re.compile(r"[a-zA-Z_][-_]?$")
 _AFTER_VALUE = re.compile(r"[0-9%)\]]$")
 _AFTER_WORD = re.compile(r"[0-9a-zA-Z%)\]]$")
@@ -53,12 +54,14 @@ def match_quantity(text: str) -> re.Match[str] | None:
 
 
 def find_quantities(text: str) -> list[re.Match[str]]:
-    """Find all quantities but numbers that are names or parts of names, as in "horse #12" or "x2"."""
+    """Find all quantities but numbers that are parts of names or units: "horse #12", "x2", "m^2"."""
     found: list[re.Match[str]] = []
     for match in _QUANTITY.finditer(text):
         start = match.start()
         before = text[max(0, start - 2) : start]
         if before[-1:] == "#":
+            continue
+        if before[-1:] == "^" and _UNIT.search(text, max(0, start - 8), start):
             continue
         if before and not match["currency"] and not match["code"] and _IN_NAME.search(before):
             continue

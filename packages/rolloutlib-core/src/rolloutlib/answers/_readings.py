@@ -29,12 +29,14 @@ class Reading:
         value: The exact value, where one was found.
         reason: Why none was found.
         plain: Whether it is a bare number: no percent sign, no word like "million", no "!".
+        written: The number as it is written.
     """
 
     status: Literal["found", "none", "ambiguous"]
     value: Fraction | None = None
     reason: str | None = None
     plain: bool = True
+    written: str | None = None
 
 
 NO_NUMBER = Reading("none", None, "no number stands where the answer should")

@@ -14,22 +14,47 @@ _LONGEST = 300  # of a sentence that gives an answer
 _WINDOW = 1500  # how far behind an answer it may be taken back
 
 _PLAINLY = re.compile(
-    r"\b(?:is|was|are|would\sbe|seems|looks)\s(?:clearly\s|actually\s|definitely\s|probably\s|also\s)?"
-    r"(?:not\s(?:right|correct|(?:the\s)?(?:right|correct|final|true)?\s?answer)|wrong|incorrect|mistaken|false)\b"
-    r"|(?:isn't|wasn't|that's\snot)\s(?:right|correct|the\s(?:right|correct|final|true)?\s?answer)\b"
-    r"|\b(?:that|it|this|which)'s\s(?:wrong|incorrect|not\s(?:right|correct|it))"
-    r"|\bscratch\sthat|\bnever\s?mind\b|\bstrike\sthat|\b(?:disregard|ignore)\s(?:that|this|the\s(?:above|previous|last))"
-    r"|\(\s?(?:this\sis\s)?(?:incorrect|wrong|false)\b"
-    r"|\bi\s(?:made|have\smade)\s(?:a|an)\s(?:\w+\s)?(?:mistake|error)|\bi\swas\swrong|\bi\stake\s(?:it|that)\sback"
-    r"|\bon\ssecond\sthought|\boops\b|\bmy\s(?:mistake|bad)\b|\bcorrection\s?:"
+    r"""\b(?:is|was|are|would\sbe|seems|looks)\s(?:(?:clearly|actually|definitely|probably|also)\s)?
+        (?:wrong|incorrect|mistaken|false
+          |not\s(?:right|correct|(?:the\s)?(?:right|correct|final|true)?\s?answer))\b
+    | (?:isn't|wasn't|that's\snot)\s(?:right|correct|the\s(?:right|correct|final|true)?\s?answer)\b
+    | \b(?:that|it|this|which)'s\s(?:wrong|incorrect|not\s(?:right|correct|it))
+    | \(\s?(?:this\sis\s)?(?:incorrect|wrong|false)\b
+    | [❌✗✘]
+    | \bnot! | \?[\s$)*]{1,4}(?:no|nope)\b
+
+    | \bscratch\sthat | \bstrike\sthat | \bnever\s?mind\b | \bon\ssecond\sthought | \boops\b
+    | \b(?:disregard|ignore)\s(?:that|this|the\s(?:above|previous|last))
+    | \bcorrection\s?: | \bjust\skidding\b | \bmy\s(?:mistake|bad)\b
+    | \bi\s(?:have\s)?made\san?\s(?:\w+\s)?(?:mistake|error)
+    | \bi\swas\swrong | \bi\stake\s(?:it|that)\sback
+
+    | \b(?:don't|do\snot|doesn't)\s(?:believe|agree|think\sso|know)\b
+    | \bdisagree\b | \bi\sdoubt\b | \bno\sidea\b
+    | \bi\s(?:couldn't|could\snot|can't|cannot|was\sunable\sto|am\sunable\sto)
+        \s(?:solve|answer|determine|find|run)\b
+    """,
+    re.VERBOSE,
 )
 _HINT = re.compile(  # what each of these has; much faster to look for
-    r"n't|not|never|wrong|incorrect|mistake|false|scratch|strike|disregard|ignore|error|take|second|oops|my|correction"
+    r"n't|not|never|wrong|incorrect|mistake|false|scratch|strike|disregard|ignore|error|take|second"
+    r"|oops|my|correction|agree|doubt|idea|unable|kidding|\?|[❌✗✘]"
 )
 _PERHAPS = re.compile(
-    r"(?:^|[.!?\n),;]|\u2014|\s-)[\s*$(]{0,4}(?:but\s|oh,?\s)?(?:wait|hold\son|hm+|actually|no|alternatively|maybe|perhaps|sorry"
-    r"|let\sme\s(?:re|double|check|correct|fix)|it\s(?:should|could|might|may)\sbe|or)\b"
+    r"""(?:^ | [.!?\n),;] | \u2014 | \s- | \s(?=(?:no|wait|actually|sorry),))
+    [\s*$(]{0,4} (?:but\s|oh,?\s)?
+    (?:wait|hold\son|hm+|er|actually|no|sorry|rather(?!\sthan)
+      |or|alternatively|maybe|perhaps|it\s(?:should|could|might|may)\s(?:also\s)?be|so\sit(?:'s|\sis)
+      |edit|update|let\sme\s(?:re-?do|recalculate|recompute|correct|fix)
+      |i\smeant?|i\sshould\shave\ssaid
+    )\b""",
+    re.VERBOSE,
 )
+_CHECK = re.compile(
+    r"\b(?:let\sme|let's|let\sus|i(?:'ll|\swill)|to)\s(?:now\s)?(?:double|re-?|quickly\s)?[-\s]?"
+    r"(?:check|verify|confirm)\b"
+)
+_CONCLUSION = re.compile(r"\b(?:so|thus|hence|therefore|but|instead|then|total)\b|=>|[→⇒]")
 
 
 def is_denied(lower: str, start: int) -> bool:
@@ -59,8 +84,20 @@ def is_taken_back(lower: str, start: int, after: int, value: Fraction | None) ->
         return True
     end = min(after, start + _LONGEST) + _WINDOW
     doubt = _PERHAPS.search(lower, start, end)
-    if doubt is None:
+    if doubt is not None and _last_value(lower[doubt.end() : end]) not in {None, value}:
+        return True
+    check = _CHECK.search(lower, after, end)
+    if check is None:
         return False
-    rest = plain_text(lower[doubt.end() : end])
-    quantities = find_quantities(rest)
-    return bool(quantities) and value_of(quantities[-1], rest) != value
+    *_, conclusion = [check, *_CONCLUSION.finditer(lower, check.end(), end)]
+    return conclusion is not check and _last_value(lower[conclusion.end() : end]) not in {
+        None,
+        value,
+    }
+
+
+def _last_value(lower: str) -> Fraction | None:
+    """Return the value of the last number in a text, or None."""
+    text = plain_text(lower)
+    quantities = find_quantities(text)
+    return value_of(quantities[-1], text) if quantities else None

@@ -30,10 +30,11 @@ _TEX = re.compile(
     r"|\\(?P<ne>neq?)(?![a-zA-Z])"
     r"|(?P<vulgar>[½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅐⅛⅜⅝⅞⅑⅒])"
     r"|(?P<raised>[⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺]+)(?!/)"
+    r"|<[/|]?(?!su[bp]|del|s[\s>]|strike)[a-zA-Z]\w{0,20}\s?[/|]?>(?P<tag>)"
     r"|<<[^<>\n]{0,100}>>"
     r"|\$\$|\$(?=\s*[-\\(a-zA-Z{*]|\s*$)"
     r"|(?<=[0-9)}%])\$"
-    r"|\*\*|__|[`{}~]"
+    r"|\*\*|__|[`{}~∎■□]"
 )
 _MARKED = re.compile(r"[<\\$*_`{}~^]|[^\x00-\x7f]")
 
@@ -58,4 +59,4 @@ def _shown(match: re.Match[str]) -> str:
         return "^" + match["raised"].translate(_RAISED)
     if kind == "symbol":
         return match["symbol"]
-    return {"comma": ",", "times": "\u00d7", "about": "≈", "ne": "≠"}.get(kind, "°")
+    return {"comma": ",", "times": "\u00d7", "about": "≈", "ne": "≠", "tag": "  "}.get(kind, "°")

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import re
 
-from rolloutlib.answers._boxes import box_of, find_boxes, has_rival_box
+from rolloutlib.answers import _boxes as boxes
 from rolloutlib.answers._characters import lower_case
 from rolloutlib.answers._endings import final_line
 from rolloutlib.answers._extraction import UNFINISHED, Extraction, Rule, placed
-from rolloutlib.answers._markers import find_markers, is_heading, is_refused, marked_span
+from rolloutlib.answers._markers import find_markers, is_heading, is_refused
 from rolloutlib.answers._readings import DENIED, EMPTY_BOX, SEVERAL
 from rolloutlib.answers._retractions import is_denied
 from rolloutlib.answers._visible import visible_text
 
 __all__ = ["extract_text"]
 
+_LEAD = re.compile(
+    r"(?:[\s*_:]|(?<=\n)[-+]\s|[-=]{1,3}>|[→⇒➡➜✅✔👉🎉🎯➤•]|(?:\$\$|\\\[)\s{0,3}\n)*+"
+)
 _EDGE = re.compile(r"[\s*_`]*")
 _END = re.compile(r"[\s*_`]+(?:\.\s*)?\Z")
 
@@ -48,18 +51,22 @@ def extract_text(text: str) -> Extraction:
 
 
 def _box(text: str, lower: str) -> Extraction | None:
-    openings = find_boxes(text, lower)
+    openings = boxes.find_boxes(text, lower)
     if not openings:
         return None
-    box = box_of(text, lower, openings[-1][1])
+    box = boxes.box_of(text, lower, openings[-1][1])
     if box.end is None:
         where = (box.inner, len(text))
         return Extraction("truncated", None, "box", where, reason="the last box does not end")
     content = text[box.inner : box.end].strip()
     if not content:
         return Extraction.of(EMPTY_BOX, "box", box.inner, box.end)
-    if not box.tag and has_rival_box(text, lower, openings, lambda other: other.strip() != content):
+    if not box.tag and boxes.has_rival_box(
+        text, lower, openings, lambda other: other.strip() != content
+    ):
         return Extraction.of(SEVERAL, "box", box.inner, box.end)
+    if not box.tag and boxes.is_refused(boxes.sentence_before(lower, box.start)):
+        return Extraction.of(DENIED, "box", box.inner, box.end)
     return _trimmed(text, "box", box.inner, box.end)
 
 
@@ -68,7 +75,8 @@ def _marked(text: str, lower: str) -> Extraction | None:
     if not markers:
         return None
     marker = markers[-1]
-    start, _ = marked_span(text, lower, marker)
+    lead = _LEAD.match(text, marker.end)
+    start = marker.end if lead is None else lead.end()
     if start >= len(text):
         where = (len(text), len(text))
         return Extraction("truncated", None, "marker", where, reason="nothing follows the marker")

@@ -37,21 +37,25 @@ _TOKEN = re.compile(
 )
 _TOKENS = ("<|", "</s>", "_of_turn>", "inst]")
 _NAMES = (
-    r"question|problem|exercise|instruction|human|user|student|task|example|prompt|input|q"
+    r"question|problem|exercise|instruction|student|task|example|prompt|input|q"
     r"|pregunta|problema|frage|aufgabe|domanda|pergunta|问题|問題|вопрос|задача|문제|질문"
 )
 _TURN = re.compile(
-    r"\n(?!\n)[ \t*#\[>]{0,8}+(?:"
-    rf"(?:{_NAMES})[ \t]{{0,3}}+[0-9]{{0,4}}+[ \t*\]]{{0,4}}+[:.]"
-    r"|(?:next|another|new|follow-up|bonus)[ ](?:question|problem|exercise)\b)"
+    r"\n(?!\n)[ \t*#\[<>]{0,8}+(?:"
+    rf"(?:(?P<person>human|user)|{_NAMES})[ \t]{{0,3}}+[0-9]{{0,4}}+[ \t*\]#>]{{0,4}}+(?:[:.]|(?<=[0-9*\]#>])\n)"
+    r"|(?:next|another|new|similar|follow-up|bonus)[ ](?:question|problem|exercise)\b"
+    r"|you[ ]are[ ]an[ ]ai[ ]assistant)"
     r"|\n\#{1,6}[ ](?:instruction|question|problem|exercise)\b"
 )
 
-# An explicit answer. Without one, "Question:" may be the model telling the problem again.
+# An explicit answer. Without one, "Question:" may be the model telling the problem again, unless numbers
+# stand in the lines before and after it.
 _EXPLICIT = re.compile(
     r"####|\\(?:boxed|fbox|framebox)|answer|\na:|\Aa:|答|antwort|respuesta|r[eé]ponse|ответ|jibu|정답"
 )
 _WORD = re.compile(r"\w")
+_DIGIT = re.compile("[0-9]")
+_LINE = 1000  # of what is read of a line
 
 
 def visible_text(text: str) -> str | None:
@@ -120,11 +124,22 @@ def _first_invented_turn(lower: str) -> int:
         token = _TOKEN.search(lower, word.start())
         end = end if token is None else token.start()
     turn = _TURN.search(lower, word.end(), end)
-    if turn is None:
-        return end
+    if turn is None or turn["person"]:
+        return end if turn is None else turn.start()
     explicit = _EXPLICIT.search(lower, 0, end)
-    if explicit is None:
-        return end
-    if explicit.end() > turn.start():
-        turn = _TURN.search(lower, explicit.end(), end)
+    answered = explicit is not None and explicit.end() <= turn.start()
+    if not answered and not _asks_anew(lower, *turn.span()):
+        turn = None if explicit is None else _TURN.search(lower, explicit.end(), end)
     return end if turn is None else turn.start()
+
+
+def _asks_anew(lower: str, start: int, end: int) -> bool:
+    """Tell whether numbers stand in the line before a question, as in an answer, and in its own."""
+    last = len(lower[:start].rstrip())
+    begin = max(lower.rfind("\n", 0, last) + 1, last - _LINE)
+    asked = len(lower) - len(lower[end:].lstrip())
+    stop = lower.find("\n", asked, asked + _LINE)
+    stop = asked + _LINE if stop < 0 else stop
+    return _DIGIT.search(lower, begin, last) is not None and (
+        _DIGIT.search(lower, asked, stop) is not None
+    )

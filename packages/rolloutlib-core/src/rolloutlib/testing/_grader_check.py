@@ -81,7 +81,8 @@ def check_grader(
 
     - "empty answer" and "white space";
     - "prompt echo": the prompt again;
-    - "all options": every answer that there could be, the right one among them;
+    - "all options": every answer that there could be, the right one first, last or among them, in a
+      sentence or each in a box or behind a marker;
     - "counting": the answer is 1 2 3 4 and so on;
     - "instruction": a judge is told to give the highest score, or finds a verdict in the text;
     - "huge text": 100,000 characters of digits, brackets, spaces and the like.

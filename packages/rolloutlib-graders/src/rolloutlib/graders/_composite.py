@@ -23,6 +23,7 @@ from rolloutlib.graders._aggregators import (
     check_exclusion,
     weighted_mean,
 )
+from rolloutlib.graders._awaitables import AwaitableError
 from rolloutlib.graders._criteria import Criterion, plain_metadata
 from rolloutlib.graders._made_scores import plain_score
 from rolloutlib.graders._plan import Part, Plan, make_part
@@ -162,7 +163,8 @@ class CompositeGrader(Generic[InputT]):
                     else read_score(result, place, criterion.scale)
                 )
             except Exception as error:
-                if not self._records or criterion.gate is not None:
+                is_mistake = isinstance(error, AwaitableError)  # of the caller
+                if is_mistake or not self._records or criterion.gate is not None:
                     plan.note(error, name)
                     raise
                 failed[name] = error

@@ -15,7 +15,7 @@ _FENCE = re.compile(
 
 
 def extract_block(text: str, languages: Collection[str], *, bare: bool) -> tuple[Extraction, str]:
-    """Find the last code block.
+    """Find the last code block that names a language, or else the last that names none.
 
     Args:
         text: What the model wrote, thinking included.
@@ -39,20 +39,28 @@ def extract_block(text: str, languages: Collection[str], *, bare: bool) -> tuple
 
 
 def _last(text: str, languages: Collection[str]) -> Extraction:
-    found = Extraction("none", reason="there is no code block")
+    """Return the last block that names one of the languages; if none does, the last that names none."""
+    none = Extraction("none", reason="there is no code block")
+    named = unnamed = none
     opening: re.Match[str] | None = None
-    for fence in _FENCE.finditer(text):
+    for fence in (*_FENCE.finditer(text), None):
         if opening is None:
             opening = fence
-        elif _closes(fence, opening):
-            if opening["language"].lower() in languages:
-                start = min(opening.end() + 1, fence.start())
-                found = Extraction("found", span=(start, fence.start()))
+        elif fence is None or _closes(fence, opening):
+            language = opening["language"].lower()
+            if language in languages:
+                found = _block(text, opening, fence)
+                named, unnamed = (found, unnamed) if language else (named, found)
             opening = None
-    if opening is not None and opening["language"].lower() in languages:
+    return unnamed if named is none else named
+
+
+def _block(text: str, opening: re.Match[str], closing: re.Match[str] | None) -> Extraction:
+    if closing is None:
         reason = "the last code block does not end"
         return Extraction("truncated", span=(opening.end(), len(text)), reason=reason)
-    return found
+    start = min(opening.end() + 1, closing.start())
+    return Extraction("found", span=(start, closing.start()))
 
 
 def _closes(fence: re.Match[str], opening: re.Match[str]) -> bool:

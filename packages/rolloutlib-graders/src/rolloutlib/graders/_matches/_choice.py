@@ -8,7 +8,6 @@ from typing import NamedTuple
 from rolloutlib.answers import extract_text
 from rolloutlib.graders._criteria import Criterion
 from rolloutlib.graders._matches._options import Options, is_listed
-from rolloutlib.graders._matches._parts import answer_text
 from rolloutlib.graders._matches._references import Match, Reference, match_score, read_references
 from rolloutlib.scores import Score
 
@@ -36,8 +35,8 @@ class ChoiceMatch(Match[Golds]):
 
     Raises:
         TypeError: The choices are neither a number nor texts.
-        ValueError: There are fewer than 2 or more than 26, two have the same text, or (when grading) a
-            reference is none of them.
+        ValueError: There are fewer than 2 or more than 26, one is empty, two have the same text, or (when
+            grading) a reference is none of them.
     """
 
     _options = ("choices",)
@@ -63,7 +62,7 @@ class ChoiceMatch(Match[Golds]):
         found = extract_text(text)
         if found.status != "found":
             return match_score(found)
-        status, letter = golds.options.choose(answer_text(text, found))
+        status, letter = golds.options.choose(found.text or "")
         if found.rule == "line" and found.span is not None and is_listed(text, *found.span):
             status, letter = "ambiguous", None  # the question again, which ends with its options
         if letter is None:

@@ -10,6 +10,7 @@ from rolloutlib.graders._matches._references import Match, Reference, match_scor
 from rolloutlib.scores import Score
 
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b", re.IGNORECASE)
+_SIGNS = "*_`\"':>"
 
 
 class ExactMatch(Match[tuple[str, ...]]):
@@ -24,7 +25,7 @@ class ExactMatch(Match[tuple[str, ...]]):
         on: What is compared: "answer", the final answer; "visible", all but the thinking; "all".
         ignore_case: Compare by Unicode's case folding.
         ignore_punctuation: Drop all characters that Unicode calls punctuation; joined words stay
-            joined.
+            joined, and -5 reads as 5, so this is for words.
         ignore_articles: Drop the words "a", "an" and "the", as SQuAD's metric does.
 
     Raises:
@@ -60,8 +61,12 @@ class ExactMatch(Match[tuple[str, ...]]):
         rule = found.rule if self._on == "answer" else self._on
         if found.status != "found":
             return match_score(found, rule=rule)
-        answer = self._normalized(part)
-        return match_score(found, golds.index(answer) if answer in golds else None, rule=rule)
+        answers = [part]
+        if self._on == "answer" and found.span is not None:
+            answers.append(trim(_with_signs(text, *found.span)))
+        normalized = {self._normalized(answer) for answer in answers}
+        places = (place for place, gold in enumerate(golds) if gold in normalized)
+        return match_score(found, next(places, None), rule=rule)
 
     def _normalized(self, text: str) -> str:
         text = unicodedata.normalize("NFC", text)
@@ -72,3 +77,12 @@ class ExactMatch(Match[tuple[str, ...]]):
         if self._ignore_articles:
             text = _ARTICLES.sub(" ", text)
         return " ".join(text.split())
+
+
+def _with_signs(text: str, start: int, end: int) -> str:
+    """Return an answer with the signs at its edges, as in `__init__`, which may only be emphasis."""
+    while start > 0 and text[start - 1] in _SIGNS:
+        start -= 1
+    while end < len(text) and text[end] in _SIGNS:
+        end += 1
+    return text[start:end]

@@ -32,7 +32,8 @@ class ExecutionGrader:
     Nothing is executed here: `run` is a function of yours that takes the program and the tests, and
     calls a container, a virtual machine or a service. Never let it run the program in this process.
 
-    The program is the last code block of that language, or without a language. By these rules a score is made:
+    The program is the last code block that names one of the languages, or else the last that names
+    none. By these rules a score is made:
 
     - there is no program, or its block does not end: 0, without a call of `run`;
     - `run` returns a score, a bool or a number: that;
@@ -47,7 +48,7 @@ class ExecutionGrader:
     Args:
         run: Takes the program and the references, which are its tests; returns a score, at once or when
             awaited.
-        languages: What may stand after the fence that opens a block, in small letters.
+        languages: What may stand after the fence that opens a block, in small letters; "" is nothing.
         bare: Take an answer without any such block as a program as a whole.
         inline: In `ascore`, call a synchronous `run` on the event loop, if it never blocks. By default
             it runs on a worker thread.
@@ -60,7 +61,7 @@ class ExecutionGrader:
         self,
         run: Run,
         *,
-        languages: tuple[str, ...] = ("python", "py", ""),
+        languages: tuple[str, ...] = ("python", "python3", "py", ""),
         bare: bool = False,
         inline: bool = False,
     ) -> None:

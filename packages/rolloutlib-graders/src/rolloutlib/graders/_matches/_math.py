@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 import re
+from fractions import Fraction
 from typing import Any
 
 from rolloutlib.answers import extract_text, read_number
-from rolloutlib.graders._matches._parts import answer_text, trim
+from rolloutlib.graders._matches._parts import trim
 from rolloutlib.graders._matches._references import Match, Reference, match_score, read_references
 from rolloutlib.graders._matches._requirements import check_num_workers, check_time_limit, require
 from rolloutlib.graders._matches._workers import run_job
@@ -24,6 +25,7 @@ _SPAN = re.compile(
 )
 _DELIMITER = re.compile(r"(?<!\\)(?:\$|\\[()\[\]])|\\(?:boxed|fbox)(?![a-zA-Z])")
 _TEXT = re.compile(r"\\(?:text|mathrm|operatorname|mbox)\s?\{[^{}]*\}|\\[a-zA-Z]+")
+_LETTER = re.compile(r"(?<![a-zA-Z])(?!e[+-]?[0-9])[a-zA-Z](?![a-zA-Z])")
 _PROSE = re.compile(r"[a-zA-Z]{2,},?\s+[a-zA-Z]{2,}")
 _NEXT_SENTENCE = re.compile(r"[.!?]\s+(?=[A-Z])")
 
@@ -38,7 +40,7 @@ class MathMatch(Match[tuple[str, ...]]):
 
     An answer that leaves the work undone is refused, with the status "unevaluated": an integral, a
     sum, a limit or a derivative where the reference has none, and a calculation such as `2+3` where
-    the reference is a number. What cannot be parsed has the status "invalid", several formulas are
+    the reference is a number, or numbers. What cannot be parsed has the status "invalid", several formulas are
     "ambiguous".
 
     Each comparison runs in one of a few processes that are kept warm, since a symbolic engine can only
@@ -65,6 +67,7 @@ class MathMatch(Match[tuple[str, ...]]):
     """
 
     _options = ("unevaluated", "time_limit", "num_workers")
+    _packages = ("math-verify", "sympy")
 
     def __init__(
         self,
@@ -85,7 +88,7 @@ class MathMatch(Match[tuple[str, ...]]):
         found = extract_text(text)
         if found.status != "found":
             return match_score(found)
-        target, status = _formula(answer_text(text, found))
+        target, status = _formula(found.text or "")
         if target is None:
             return match_score(found, status=status, reason=_REASONS[status])
         place = _same_number(target, golds)
@@ -113,13 +116,16 @@ def _read_golds(references: tuple[str, ...], num_workers: int) -> tuple[str, ...
         ValueError: One is no formula that math-verify can read.
     """
     golds = [_gold(reference) for reference in references]
-    unread = [gold for gold in golds if read_number(gold) is None]
+    unread = [gold for gold in golds if _number(gold) is None]
     reply: dict[str, Any] = {}
     if unread:
         job = {"golds": unread, "target": None, "unevaluated": False}
         reply = run_job(_WORKER, num_workers, job, _CHECK_SECONDS)
+    if "status" in reply:
+        msg = f"a reference in {references!r} cannot be calculated: {reply['reason']}"
+        raise ValueError(msg)
     if reply:
-        place: int = reply.get("unreadable", 0)
+        place: int = reply["unreadable"]
         reference = references[golds.index(unread[place])]
         msg = f"math-verify cannot read the reference {reference!r} as mathematics"
         raise ValueError(msg)
@@ -163,7 +169,12 @@ def _ended(formula: str) -> str:
 
 
 def _same_number(target: str, golds: tuple[str, ...]) -> int | None:
-    value = read_number(target)
+    value = _number(target)
     if value is None:
         return None
-    return next((place for place, gold in enumerate(golds) if read_number(gold) == value), None)
+    return next((place for place, gold in enumerate(golds) if _number(gold) == value), None)
+
+
+def _number(formula: str) -> Fraction | None:
+    """Return the value of a formula that is a number, and holds no letter that may be a variable."""
+    return None if _LETTER.search(_TEXT.sub(" ", formula)) else read_number(formula)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 import logging
+import re
 from typing import Any
 
 
@@ -15,7 +16,13 @@ def _import() -> tuple[Any, Any]:
 
 _verifier, _sympy = _import()
 _HUNDREDTH = _sympy.Rational(1, 100)
+# By default it would also take the last number out of what it cannot parse.
+_CONFIG = [_verifier.LatexExtractionConfig()]
 _UNEVALUATED = ("Integral", "Derivative", "Sum", "Product", "Limit")
+_CALCULATION = re.compile(  # of what sympy calculates as it reads
+    r"\\(?:[dt]?binom|choose|det|ln|log|lg|exp|(?:arc)?(?:sin|cos|tan|cot)h?)(?![a-zA-Z])"
+)
+_BASE = re.compile(r"(?<=[0-9])_\s?\{?\s?([0-9]+)")
 
 
 def handle(job: dict[str, Any]) -> dict[str, Any]:
@@ -34,14 +41,18 @@ def handle(job: dict[str, Any]) -> dict[str, Any]:
         if not gold or isinstance(gold[0], str):
             return {"unreadable": place}
     if job["target"] is None:
+        for gold in golds:  # what cannot be calculated in time is seen now
+            _verifier.verify(gold, _parse("0"), timeout_seconds=None)
         return {}
     target = _parse(job["target"])
     if not target:
         return {"status": "invalid", "matched": None}
     unevaluated = False
     for place, gold in enumerate(golds):
+        if _other_base(job["target"], job["golds"][place]):
+            continue
         if _verifier.verify(gold, target, timeout_seconds=None):
-            if job["unevaluated"] or not _is_unevaluated(target[0], gold[0]):
+            if job["unevaluated"] or not _is_unevaluated(job["target"], target[0], gold[0]):
                 return {"status": "found", "matched": place}
             unevaluated = True
     return {"status": "unevaluated" if unevaluated else "found", "matched": None}
@@ -49,26 +60,40 @@ def handle(job: dict[str, Any]) -> dict[str, Any]:
 
 @functools.lru_cache(maxsize=256)
 def _parse(text: str) -> Any:
-    return _verifier.parse(f"${text}$", parsing_timeout=None)
+    return _verifier.parse(f"${text}$", extraction_config=_CONFIG, parsing_timeout=None)
 
 
-def _is_unevaluated(target: Any, gold: Any) -> bool:
+def _other_base(text: str, gold: str) -> bool:
+    """Tell whether both name a base of numbers, which math-verify passes over, and not the same."""
+    bases, golds = set(_BASE.findall(text)), set(_BASE.findall(gold))
+    return bool(bases and golds) and bases != golds
+
+
+def _is_unevaluated(text: str, target: Any, gold: Any) -> bool:
     """Tell whether a target leaves work to be done that the gold has done."""
     if not isinstance(target, _sympy.Basic) or not isinstance(gold, _sympy.Basic):
         return False
     kinds = [getattr(_sympy, name) for name in _UNEVALUATED]
     if target.has(*kinds) and not gold.has(*kinds):
         return True
-    if not gold.is_Number:
+    if not _is_written_out(gold) or not (gold.is_Number or isinstance(target, type(gold))):
         return False
-    sides = target.args if isinstance(target, _sympy.Eq) else (target,)
-    return not any(_is_number(side) for side in sides)
+    return all(map(_CALCULATION.search, text.split("="))) or not _is_written_out(target)
+
+
+def _is_written_out(value: Any) -> bool:
+    """Tell whether it is a number, several, an interval or an equation with a number on one side."""
+    if isinstance(value, (_sympy.FiniteSet, _sympy.Tuple)):
+        return all(map(_is_written_out, value.args))
+    if isinstance(value, _sympy.Interval):
+        return all(map(_is_written_out, value.args[:2]))
+    if isinstance(value, _sympy.Eq):
+        return any(map(_is_written_out, value.args))
+    return _is_number(value)
 
 
 def _is_number(value: Any) -> bool:
     """Tell whether it is a number as one writes it: a fraction, a percentage, scientific notation."""
-    if isinstance(value, _sympy.FiniteSet):
-        return all(map(_is_number, value.args))
     if value.is_Number or _is_scale(value):
         return True
     if not isinstance(value, _sympy.Mul):
@@ -83,7 +108,7 @@ def _is_scale(value: Any) -> bool:
         # A percent sign is a hundredth, which math-verify 0.9 keeps from being multiplied.
         return value in (-1, _HUNDREDTH, _sympy.UnevaluatedExpr(_HUNDREDTH))
     base, exponent = value.args
-    return base.is_Number and exponent.is_Integer and (exponent == -1 or base == 10)
+    return exponent.is_Integer and (base == 10 or (base.is_Integer and exponent == -1))
 
 
 _WARM_UP = (

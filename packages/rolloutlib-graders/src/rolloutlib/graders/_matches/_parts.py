@@ -13,9 +13,10 @@ Part: TypeAlias = Literal["answer", "visible", "all"]
 PARTS: tuple[Part, ...] = ("answer", "visible", "all")
 
 _PAIRED = re.compile(
-    r"(?:(?P<mark>\*\*\*|\*\*|\*|`|\"|'|\$\$|\$)(?P<marked>.*)(?P=mark)"
+    r"(?:(?P<mark>\*\*\*|\*\*|\*|`|\"|'|\$\$|\$)(?P<marked>(?:(?!(?P=mark)).)*)(?P=mark)"
     r"|\\(?:text|textbf|textit|textrm|texttt|mathrm|mathbf|mbox|boxed)\s?\{(?P<braced>[^{}]*)\}"
-    r"|\\\((?P<inline>.*)\\\)|\\\[(?P<display>.*)\\\]|“(?P<quoted>.*)”)",
+    r"|\\\((?P<inline>.*)\\\)|\\\[(?P<display>.*)\\\]"
+    r"|“(?P<quoted>[^”]*)”|\u2018(?P<single>[^\u2019]*)\u2019|«(?P<angled>[^»]*)»)",
     re.DOTALL,
 )
 _MAX_PAIRS = 8
@@ -37,7 +38,7 @@ def read_part(text: str, on: Part) -> tuple[Extraction, str]:
     """Return where a part of a text stands, and the part, trimmed if it is the answer; else ""."""
     if on == "answer":
         found = extract_text(text)
-        return found, trim(answer_text(text, found))
+        return found, trim(found.text or "") if found.status == "found" else ""
     if on == "all":
         return Extraction("found", span=(0, len(text)), text=text), text
     visible = visible_text(text)
@@ -49,23 +50,6 @@ def read_part(text: str, on: Part) -> tuple[Extraction, str]:
         return Extraction("none", reason="the answer is empty"), ""
     part = text[start:end]
     return Extraction("found", span=(start, end), text=part), part
-
-
-def answer_text(text: str, found: Extraction) -> str:
-    """Return an answer that was found, with the sign that opens it if it ends in what closes that.
-
-    What follows a marker is found without such a sign: `x$$` in "The answer is $$x$$".
-    """
-    if found.status != "found" or found.text is None or found.span is None:
-        return ""
-    before, ending = text[: found.span[0]][-4:].rstrip(), found.text.rstrip(" .")
-    for opening, closing in _SIGNS.items():
-        if before.endswith(opening) and ending.endswith(closing) and opening not in ending[:-2]:
-            return opening + found.text
-    return found.text
-
-
-_SIGNS = {"$$": "$$", "$": "$", r"\(": r"\)", r"\[": r"\]", '"': '"', "'": "'"}
 
 
 def trim(text: str) -> str:
@@ -82,7 +66,7 @@ def trim(text: str) -> str:
     return text
 
 
-_GROUPS = ("marked", "braced", "inline", "display", "quoted")
+_GROUPS = ("marked", "braced", "inline", "display", "quoted", "single", "angled")
 
 
 def _strip(text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from importlib.metadata import version
 from typing import Any, ClassVar, Generic, TypeAlias, TypeVar, cast
 
 from rolloutlib.answers import Extraction
@@ -34,6 +35,19 @@ class Match(ABC, Generic[GoldT]):
     """
 
     _options: ClassVar[tuple[str, ...]] = ()
+    _packages: ClassVar[tuple[str, ...]] = ()  # that grade, beside those of this project
+
+    @property
+    def fingerprint(self) -> str:
+        """What grades depend on, for `CachedGrader`: the options, and the versions of packages.
+
+        Empty for a subclass that is defined elsewhere, since it may grade by rules of its own.
+        """
+        if not type(self).__module__.startswith(f"{__package__}."):
+            return ""
+        options = self._describe([name for name in self._options if name != "num_workers"])
+        packages = ("rolloutlib-core", "rolloutlib-graders", *self._packages)
+        return "; ".join([options, *[f"{name} {version(name)}" for name in packages]])
 
     def __call__(self, text: str, reference: Reference, /) -> Score:
         """Grade a text.
@@ -60,8 +74,11 @@ class Match(ABC, Generic[GoldT]):
         self._golds(reference)
 
     def __repr__(self) -> str:
-        options = [f"{name}={getattr(self, f'_{name}')!r}" for name in self._options]
-        return f"{type(self).__name__}({', '.join(options)})"
+        return self._describe(self._options)
+
+    def _describe(self, options: Sequence[str]) -> str:
+        described = [f"{name}={getattr(self, f'_{name}')!r}" for name in options]
+        return f"{type(self).__name__}({', '.join(described)})"
 
     @abstractmethod
     def _golds(self, reference: Reference) -> GoldT:

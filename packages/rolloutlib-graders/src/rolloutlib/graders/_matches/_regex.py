@@ -16,11 +16,11 @@ class RegexMatch(Match[tuple[Any, ...]]):
     """Accepts an answer that matches a reference, which is a regular expression.
 
     Matching is bounded in time, in any thread: the `regex` package gives up at the limit, which
-    Python's own `re` cannot. Patterns mean what they mean to `re`. A text whose matching takes longer
-    scores 0, with the status "timeout"; that is for patterns that backtrack without end, so let the
-    limit be far above what a match needs, and mend a pattern that ever meets it. `regex` counts the
-    processor time of the whole process: while other threads compute the limit comes sooner, and on a
-    busy machine later, than by the clock on the wall.
+    Python's own `re` cannot. Patterns mean what they mean to `re`, but a literal `{` has to be
+    escaped. A text whose matching takes longer scores 0, with the status "timeout"; that is for
+    patterns that backtrack without end, so let the limit be far above what a match needs, and mend a
+    pattern that ever meets it. `regex` counts the processor time of the whole process: while other
+    threads compute the limit comes sooner, and on a busy machine later, than by the clock on the wall.
 
     Needs the extra `regex`: `pip install "rolloutlib-graders[regex]"`.
 
@@ -38,6 +38,7 @@ class RegexMatch(Match[tuple[Any, ...]]):
     """
 
     _options = ("on", "search", "time_limit")
+    _packages = ("regex",)
 
     def __init__(
         self, *, on: Part = "answer", search: bool = False, time_limit: float = 1.0
@@ -76,6 +77,6 @@ def _compile(reference: str) -> Any:
     regex: Any = importlib.import_module("regex")
     try:
         return regex.compile(reference)
-    except regex.error as error:
+    except (regex.error, RecursionError) as error:
         msg = f"the reference {reference!r} is no regular expression: {error}"
         raise ValueError(msg) from error

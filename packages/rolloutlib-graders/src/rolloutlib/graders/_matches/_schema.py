@@ -20,8 +20,8 @@ _CHECK_SECONDS = 30.0
 class SchemaMatch(Match[tuple[str, ...]]):
     """Accepts JSON that follows a reference, which is a JSON Schema, as text.
 
-    The answer is the last code block that is marked as JSON or not marked, else the whole text without
-    the thinking. The JSON is read strictly: NaN, infinite numbers and repeated keys are refused, and
+    The answer is the last code block that is marked as JSON, else the last that is not marked, else the
+    whole text without the thinking. The JSON is read strictly: NaN, infinite numbers and repeated keys are refused, and
     what is no JSON scores 0, with the status "invalid" and a reason. JSON that does not follow the
     schema scores 0 too; the reason names the first place where it does not.
 
@@ -48,6 +48,7 @@ class SchemaMatch(Match[tuple[str, ...]]):
     """
 
     _options = ("time_limit", "num_workers")
+    _packages = ("jsonschema", "referencing")
 
     def __init__(self, *, time_limit: float = 2.0, num_workers: int | None = None) -> None:
         require("jsonschema", "referencing", extra="schema", user="SchemaMatch")
@@ -74,6 +75,10 @@ class SchemaMatch(Match[tuple[str, ...]]):
 
 @functools.lru_cache(maxsize=4096)
 def _check_schemas(references: tuple[str, ...], num_workers: int) -> None:
+    for place, reference in enumerate(references):
+        problem = _problem(reference)
+        if problem is not None:
+            _refuse_unusable({"unusable": place, "reason": problem}, references)
     job = {"schemas": references, "document": None}
     reply = run_job(_WORKER, num_workers, job, _CHECK_SECONDS)
     if "status" in reply:

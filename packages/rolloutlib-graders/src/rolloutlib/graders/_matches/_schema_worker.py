@@ -5,14 +5,16 @@ from __future__ import annotations
 import functools
 import importlib
 import json
+import re
 from typing import Any
 
 
-def _import() -> tuple[Any, Any]:
-    return importlib.import_module("jsonschema"), importlib.import_module("referencing")
+def _import() -> tuple[Any, Any, Any]:
+    drafts = importlib.import_module("jsonschema_specifications")
+    return importlib.import_module("jsonschema"), importlib.import_module("referencing"), drafts
 
 
-_jsonschema, _referencing = _import()
+_jsonschema, _referencing, _drafts = _import()
 _SAMPLES: tuple[Any, ...] = (None, True, 0, "", [], {})
 
 
@@ -41,11 +43,17 @@ def handle(job: dict[str, Any]) -> dict[str, Any]:
             error = next(validator.iter_errors(document), None)
         except (MemoryError, RecursionError):
             raise
-        except Exception as failure:  # a reference or a pattern that is reached only now
+        except (
+            _referencing.exceptions.Unresolvable,
+            re.error,
+        ) as failure:  # where none was looked for
             return {"unusable": place, "reason": f"{type(failure).__name__}: {failure}"}
+        except Exception as failure:  # an integer too large to be divided, for example
+            first = first or f"{type(failure).__name__}: {failure!s:.300}"
+            continue
         if error is None:
             return {"matched": place}
-        first = first or f"{error.json_path}: {error.message:.300}"
+        first = first or f"{error.json_path:.300}: {error.message:.300}"
     return {"matched": None, "reason": first}
 
 
@@ -56,11 +64,41 @@ def _validator(text: str) -> tuple[Any, str | None]:
         schema = json.loads(text)
         if not isinstance(schema, dict):
             return None, "it is no JSON object"
-        kind = _jsonschema.validators.validator_for(schema, _jsonschema.Draft202012Validator)
+        default = _jsonschema.Draft202012Validator
+        kind = _jsonschema.validators.validator_for(
+            schema, None if "$schema" in schema else default
+        )
+        if kind is None:
+            return None, f'its "$schema", {schema["$schema"]!r:.100}, is no draft that is known'
         kind.check_schema(schema)
+        draft = _referencing.jsonschema.specification_with(kind.META_SCHEMA["$schema"])
+        resource = draft.create_resource(schema)
+        _check_references(resource, _drafts.REGISTRY.resolver_with_root(resource))
         validator = kind(schema, registry=_referencing.Registry())
-        for sample in _SAMPLES:  # a reference that leads nowhere, or to itself
+        for sample in _SAMPLES:  # a schema that applies itself
             validator.is_valid(sample)
     except Exception as error:
         return None, f"{type(error).__name__}: {str(error).splitlines()[0]:.300}"
     return validator, None
+
+
+def _check_references(resource: Any, resolver: Any) -> None:
+    """Follow the references in a schema and in those that it holds.
+
+    Raises:
+        Unresolvable: One leads nowhere.
+        ValueError: One leads to itself.
+    """
+    for name in ("$ref", "$dynamicRef"):
+        passed: list[Any] = []
+        contents: Any = resource.contents
+        where = resolver
+        while type(contents) is dict and name in contents:
+            if any(contents is other for other in passed):
+                msg = f"{contents[name]!r} refers to itself"
+                raise ValueError(msg)
+            passed.append(contents)
+            found = where.lookup(contents[name])
+            contents, where = found.contents, found.resolver
+    for inner in resource.subresources():
+        _check_references(inner, resolver.in_subresource(inner))

@@ -14,6 +14,7 @@ from typing import Any, cast
 
 _SCRIPT = Path(__file__).with_name("_worker.py")
 _START_SECONDS = 120.0
+_CHUNK = 2**16
 
 
 class TimeLimitError(Exception):
@@ -145,6 +146,10 @@ def run_job(handler: str, size: int, job: dict[str, Any], time_limit: float) -> 
 
 _lock = threading.Lock()
 _pools: dict[tuple[str, int], WorkerPool] = {}
+if hasattr(os, "register_at_fork"):  # no fork copies the lock while a thread holds it
+    os.register_at_fork(
+        before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
+    )
 
 
 def _shared_pool(handler: str, size: int) -> WorkerPool:
@@ -165,10 +170,11 @@ class _Worker:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             env={**os.environ, "PYTHONPATH": path},
-            bufsize=0,  # after a fork there is nothing that both processes would write
+            bufsize=0,
         )
+        # Unbuffered, so that no lock can be held by a thread that a fork does not copy.
         self._jobs = cast("io.RawIOBase", self._process.stdin)
-        self._replies = io.BufferedReader(cast("io.RawIOBase", self._process.stdout))
+        self._replies = cast("io.RawIOBase", self._process.stdout)
 
     def wait_until_ready(self) -> None:
         reply = self._exchange(b"", _START_SECONDS)
@@ -202,7 +208,7 @@ class _Worker:
         try:
             while data:
                 data = data[self._jobs.write(data) or 0 :]
-            line = self._replies.readline()
+            line = self._read_line()
         except OSError:  # nobody reads any more
             line = b""
         finally:
@@ -214,6 +220,15 @@ class _Worker:
             msg = "a worker process ended during its job"
             raise WorkerDiedError(msg)
         return json.loads(line)
+
+    def _read_line(self) -> bytes:
+        line = bytearray()
+        while not line.endswith(b"\n"):
+            part = self._replies.read(_CHUNK)
+            if not part:
+                break
+            line += part
+        return bytes(line)
 
     def _close(self) -> None:
         self._jobs.close()
