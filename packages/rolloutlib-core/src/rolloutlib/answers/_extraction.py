@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias
@@ -84,7 +85,7 @@ def narrowed(found: Extraction, text: str) -> Extraction:
     return replace(found, span=(begin, stop))
 
 
-def placed(found: Extraction, text: str, cuts: list[tuple[int, int]]) -> Extraction:
+def placed(found: Extraction, text: str, cuts: Iterable[tuple[int, int]]) -> Extraction:
     """Tell where in the whole text an answer stands, and what stands there.
 
     Args:

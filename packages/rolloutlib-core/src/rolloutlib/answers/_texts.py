@@ -47,7 +47,7 @@ def extract_text(text: str) -> Extraction:
     elif found.status == "found" and found.span is not None and is_denied(lower, found.span[0]):
         reason = "the answer is taken back"
         found = Extraction("ambiguous", None, found.rule, found.span, reason=reason)
-    return placed(found, text, [])
+    return placed(found, text, ())
 
 
 def _box(text: str, lower: str) -> Extraction | None:
