@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
@@ -82,7 +82,7 @@ def narrowed(found: Extraction, text: str) -> Extraction:
     stop = begin + len(found.text)
     if begin < 0 or text[max(start, begin - 1) : begin].isdigit() or text[stop:end][:1].isdigit():
         return found
-    return replace(found, span=(begin, stop))
+    return _moved(found, begin, stop, found.text)
 
 
 def placed(found: Extraction, text: str, cuts: Iterable[tuple[int, int]]) -> Extraction:
@@ -104,4 +104,11 @@ def placed(found: Extraction, text: str, cuts: Iterable[tuple[int, int]]) -> Ext
         if begin < end:
             end += stop - begin
     end = max(start, end)
-    return replace(found, span=(start, end), text=text[start:end])
+    return _moved(found, start, end, text[start:end])
+
+
+def _moved(found: Extraction, start: int, end: int, text: str) -> Extraction:
+    # By hand, since `dataclasses.replace` would be a tenth of the time of an answer.
+    return Extraction(
+        found.status, found.value, found.rule, (start, end), text, found.reason, found.plain
+    )
