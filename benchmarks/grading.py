@@ -5,7 +5,8 @@
 
 The data lie in a folder beside the project: real answers to GSM8K with labels made by hand, and short
 cases. Hostile answers are made here: one piece of text over and over, inside and outside of boxes,
-thinking and markers. Without the folder only they are measured.
+thinking and markers. Without the folder only they are measured. Times are of the processor, so
+that a busy machine changes little.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import statistics
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from time import perf_counter
+from time import thread_time
 from typing import Any
 
 from rich.console import Console
@@ -39,7 +40,8 @@ PIECES = (
     "#", "####", "#### ", "#### a\n", "<", "<|", "<think>", "</think>", "<think></think>", "<answer>", "<answer>1</answer>",
     "<!--", "[", "[INST", "answer", "answer is ", "answer: ", "the answer is 1\n", "answer to ", "final result", "A:\n",
     "\nQuestion: 1", "\nQ", "答案", "答案是", "respuesta ", "or ", "not ", "1 or ", "one ", "million ", "1 million ", "dollars ",
-    "wait, 1. ", "is not ", "```output\n", "\x00", "\ud800",
+    "wait, 1. ", "is not ", "```output\n", "\x00", "\ud800", "**5** ", "**5**.\n", "Thank you. ", "Note: 1\n", "\n2.\n", "- 1\n",
+    "<b>", "</b>1", "(1 ab) ", "m^2 ", "let me check, so 1 ", "\nHuman: 1", r"\boxed{\boxed{1}", r"\boxed{1}_", "\u200b1", "\uff19</think>",
 )  # fmt: skip
 AROUND = (
     "{}", "5{}", "{}5", r"\boxed{{{}", r"\boxed{{{}}}", r"{}\boxed{{5}}", r"\boxed{{5}}{}", "The answer is {}", "#### {}",
@@ -89,9 +91,9 @@ def real_answers(data: Path, *, quick: bool) -> list[tuple[str, str, str, bool]]
     agreed = accepted = 0
     times: list[float] = []
     for row in labelled:
-        start = perf_counter()
+        start = thread_time()
         right = grade_gsm8k(row["response"], row["gold"]).value == 1.0
-        times.append(perf_counter() - start)
+        times.append(thread_time() - start)
         agreed += right == row["label"]
         accepted += right and not row["label"]
     agreement, median = agreed / len(labelled), statistics.median(times) * 1e3
@@ -175,9 +177,9 @@ def make(piece: str, around: str, size: int) -> str:
 
 def timed(grade: Grade, text: str) -> float:
     """Return how many seconds grading takes."""
-    start = perf_counter()
+    start = thread_time()
     grade(text)
-    return perf_counter() - start
+    return thread_time() - start
 
 
 if __name__ == "__main__":

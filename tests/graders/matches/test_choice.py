@@ -45,6 +45,9 @@ CITIES = ["Paris", "Rome", "Bern", "Oslo"]
             r"The answer is $\text{B}$ because it is old.",
             "Hence (B), since A and C are younger.",
         ),
+        "The answer is (B) because A is wrong.",
+        "The answer is B, since C and D are incorrect.",
+        "Answer: B\n\nA is incorrect because it is too small. C and D are false.",
     ],
 )
 def test_a_letter_chooses_an_option(text: str) -> None:
@@ -86,6 +89,11 @@ def test_the_text_of_an_option_chooses_it() -> None:
             "B+C",
             "A. Paris B. Rome C. Bern D. Oslo",
         ),
+        "The answer is A, the answer is B",
+        "Answer: C or the answer is B",
+        "The answer is (B). Wait, (B) is incorrect.",
+        "Answer: B\nOptions B and C are wrong.",
+        "The answer is B. That is wrong.",
     ],
 )
 def test_several_options_and_negations_are_ambiguous(text: str) -> None:

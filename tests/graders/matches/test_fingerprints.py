@@ -40,7 +40,10 @@ def test_grades_are_kept_apart_by_kind_and_options() -> None:
             CachedGrader[str, str](grader, cache) for grader in (ExactMatch(), NumericMatch())
         ]
         for _ in range(2):
-            assert [grader.score("The answer is 42.0.", "42").value for grader in graders] == [0.0, 1.0]
+            assert [grader.score("The answer is 42.0.", "42").value for grader in graders] == [
+                0.0,
+                1.0,
+            ]
         assert (cache.misses, cache.hits) == (2, 2)
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
-__all__ = ["look_alikes", "lower_case", "without_invisible"]
+__all__ = ["invisible", "look_alikes", "lower_case", "without_invisible"]
 
 # The zeros of the decimal digits that people write with: Arabic, Persian, Devanagari, Bengali, ...
 _ZEROS = (
@@ -51,9 +52,13 @@ def lower_case(text: str) -> str:
     return text.lower() if text.isascii() else text.replace("\u0130", "I").lower()
 
 
-def without_invisible(text: str) -> tuple[str, list[tuple[int, int]]]:
-    """Drop characters that show nothing; return also where in the text they stood."""
-    if text.isascii():
-        return text, []
-    cuts = [found.span() for found in _INVISIBLE.finditer(text)]
-    return (_INVISIBLE.sub("", text), cuts) if cuts else (text, [])
+def without_invisible(text: str) -> str:
+    """Drop characters that show nothing."""
+    return text if text.isascii() else _INVISIBLE.sub("", text)
+
+
+def invisible(text: str) -> Iterator[tuple[int, int]]:
+    """Tell where the characters stand that show nothing, in order."""
+    if not text.isascii():
+        for found in _INVISIBLE.finditer(text):
+            yield found.span()

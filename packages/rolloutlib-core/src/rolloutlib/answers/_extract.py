@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from rolloutlib.answers._boxes import find_boxes, read_box
-from rolloutlib.answers._characters import lower_case, without_invisible
+from rolloutlib.answers._characters import invisible, lower_case, without_invisible
 from rolloutlib.answers._endings import final_line, read_ending, read_line
 from rolloutlib.answers._extraction import UNFINISHED, Extraction, narrowed, placed
 from rolloutlib.answers._markers import find_markers, read_marker
@@ -40,9 +40,9 @@ def extract(text: str, *, last_number: bool = False) -> Extraction:
     seen = visible_text(text)
     if seen is None:
         return UNFINISHED
-    visible, cuts = without_invisible(seen)
+    visible = without_invisible(seen)
     found = _find(visible, lower_case(visible), last_number=last_number)
-    return placed(narrowed(found, visible), text, cuts)
+    return placed(narrowed(found, visible), text, invisible(seen))
 
 
 def _find(text: str, lower: str, *, last_number: bool) -> Extraction:

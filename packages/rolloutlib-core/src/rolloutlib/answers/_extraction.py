@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
@@ -81,10 +82,10 @@ def narrowed(found: Extraction, text: str) -> Extraction:
     stop = begin + len(found.text)
     if begin < 0 or text[max(start, begin - 1) : begin].isdigit() or text[stop:end][:1].isdigit():
         return found
-    return replace(found, span=(begin, stop))
+    return _moved(found, begin, stop, found.text)
 
 
-def placed(found: Extraction, text: str, cuts: list[tuple[int, int]]) -> Extraction:
+def placed(found: Extraction, text: str, cuts: Iterable[tuple[int, int]]) -> Extraction:
     """Tell where in the whole text an answer stands, and what stands there.
 
     Args:
@@ -103,4 +104,11 @@ def placed(found: Extraction, text: str, cuts: list[tuple[int, int]]) -> Extract
         if begin < end:
             end += stop - begin
     end = max(start, end)
-    return replace(found, span=(start, end), text=text[start:end])
+    return _moved(found, start, end, text[start:end])
+
+
+def _moved(found: Extraction, start: int, end: int, text: str) -> Extraction:
+    # By hand, since `dataclasses.replace` would be a tenth of the time of an answer.
+    return Extraction(
+        found.status, found.value, found.rule, (start, end), text, found.reason, found.plain
+    )

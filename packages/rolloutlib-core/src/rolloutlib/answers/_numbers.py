@@ -67,7 +67,7 @@ def read_number(text: str) -> Fraction | None:
     Args:
         text: The number, such as "$1,234.50", "-3/4", "2 1/2 hours", "x = 5" or "1.5e3".
     """
-    return read_whole(without_invisible(look_alikes(text))[0]).value
+    return read_whole(without_invisible(look_alikes(text))).value
 
 
 def write_number(value: Fraction) -> str:

@@ -50,6 +50,12 @@ _PERHAPS = re.compile(
     )\b""",
     re.VERBOSE,
 )
+_OPTION = re.compile(r"\W{0,4}([a-j])\b")  # what a text gives that answers with a letter
+_LETTER = re.compile(r"\b[a-j]\b")
+_OPTIONS = re.compile(  # at the end: "(b)", "options b and c", of which something is said
+    r"\b(?:option|choice|answer)?s?\s?\(?[a-j]\)?(?:(?:,|\s?(?:and|or|&),?)\s?\(?[a-j]\)?){0,8}\s?$"
+)
+_SUBJECT = 60
 _CHECK = re.compile(
     r"\b(?:let\sme|let's|let\sus|i(?:'ll|\swill)|to)\s(?:now\s)?(?:double|re-?|quickly\s)?[-\s]?"
     r"(?:check|verify|confirm)\b"
@@ -65,10 +71,14 @@ def is_denied(lower: str, start: int) -> bool:
         start: Where the answer, or the sentence that gives it, starts.
     """
     end = start + _WINDOW
-    return (
-        _HINT.search(lower, start, end) is not None
-        and _PLAINLY.search(lower, start, end) is not None
-    )
+    if _HINT.search(lower, start, end) is None:
+        return False
+    given = _OPTION.match(lower, start)
+    for denial in _PLAINLY.finditer(lower, start, end):
+        subject = _OPTIONS.search(lower, max(start, denial.start() - _SUBJECT), denial.start())
+        if given is None or subject is None or given[1] in _LETTER.findall(subject[0]):
+            return True
+    return False
 
 
 def is_taken_back(lower: str, start: int, after: int, value: Fraction | None) -> bool:

@@ -21,6 +21,10 @@ _LEAD = re.compile(
 _EDGE = re.compile(r"[\s*_`]*")
 _END = re.compile(r"[\s*_`]+(?:\.\s*)?\Z")
 
+_OTHER = re.compile(  # "is A, and the" before "answer is B"
+    r"\W{0,6}(?!(?:the|my|final)\b)(\w{1,20})[^\w\n.!?]{1,6}(?:(?:and|or|but|the|my|final)\W{1,3}){0,3}"
+)
+
 
 def extract_text(text: str) -> Extraction:
     """Find the final answer as text, for answers that are no numbers: choices, words, formulas.
@@ -47,7 +51,7 @@ def extract_text(text: str) -> Extraction:
     elif found.status == "found" and found.span is not None and is_denied(lower, found.span[0]):
         reason = "the answer is taken back"
         found = Extraction("ambiguous", None, found.rule, found.span, reason=reason)
-    return placed(found, text, [])
+    return placed(found, text, ())
 
 
 def _box(text: str, lower: str) -> Extraction | None:
@@ -84,6 +88,10 @@ def _marked(text: str, lower: str) -> Extraction | None:
     end = len(text) if end < 0 else end
     if is_refused(lower, marker):
         return Extraction.of(DENIED, "marker", start, end)
+    if len(markers) > 1:
+        other = _OTHER.fullmatch(lower, markers[-2].end, marker.start)
+        if other is not None and not lower.startswith(other[1], start):
+            return Extraction.of(SEVERAL, "marker", markers[-2].end, end)
     return _trimmed(text, "marker", start, end)
 
 
