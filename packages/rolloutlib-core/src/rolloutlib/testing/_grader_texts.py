@@ -22,7 +22,11 @@ ATTACKS: tuple[GraderAttack, ...] = get_args(GraderAttack)
 _HUGE = 100_000  # characters
 _MAX_OPTION = 60
 _OTHERS = ("A", "B", "C", "D", "E", "yes", "no", "true", "false", "0", "-1", "7.5")
-_LAST = ("Paris", "3/4", "x + 1")  # never the case's own, so that the right option is not the last
+_LAST = (
+    "Ouagadougou",
+    "-8191/127",
+    "z^7 - 8191",
+)  # nobody's, or the right option might be the last
 _MARKS = (r"\boxed{{{}}}", "#### {}", "Answer: {}", "<answer>{}</answer>")
 _MARKED = re.compile(r"\\boxed|####|answer|\n", re.IGNORECASE)
 
@@ -68,8 +72,7 @@ def _texts(
     yield "white space", " \n\t\r\n "
     yield "prompt echo", prompt
     yield "prompt echo", f"{prompt}\n\n{prompt}"
-    listed = list(dict.fromkeys([*_OTHERS, *options]))
-    listed += [text for text in _LAST if text != own]
+    listed = list(dict.fromkeys([*_OTHERS, *options, *_LAST]))
     yield "all options", f"The answer is {' or '.join(listed)}."
     others = [text for text in listed if text != own]
     if own is not None:  # graders that take the first option, or the last, or any that is marked
