@@ -106,6 +106,16 @@ async def test_what_is_no_score_is_an_error(outcome: Any) -> None:
         ExecutionGrader(Sandbox(outcome).run)(ANSWER, "test")
 
 
+async def test_a_score_beside_the_scale_is_an_error() -> None:
+    for outcome in (7.0, -0.5, Score(7.0)):
+        with pytest.raises(ValueError, match=r"the result of run must be from 0.0 to 1.0"):
+            await grade_all(Sandbox(outcome), ANSWER)
+    points = Criterion(id="code", description="d", references=("test",), scale=(0, 10))
+    assert ExecutionGrader(Sandbox(7.0).run)(ANSWER, points) == Score(
+        7.0, metadata=ExecutionGrader(Sandbox(1.0).run).score(ANSWER, "test").metadata
+    )
+
+
 @pytest.mark.parametrize(
     ("text", "status"),
     [

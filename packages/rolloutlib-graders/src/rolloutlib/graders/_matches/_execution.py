@@ -9,6 +9,7 @@ from rolloutlib._calls import call, is_async
 from rolloutlib._exceptions import add_note
 from rolloutlib.answers import Extraction
 from rolloutlib.graders._awaitables import Later, at_once
+from rolloutlib.graders._criteria import UNIT, Criterion, Scale
 from rolloutlib.graders._matches._blocks import extract_block
 from rolloutlib.graders._matches._references import (
     Reference,
@@ -16,6 +17,7 @@ from rolloutlib.graders._matches._references import (
     match_score,
     read_references,
 )
+from rolloutlib.graders._reading import read_score
 from rolloutlib.scores import Score, ScoreValue
 
 Run: TypeAlias = Callable[[str, tuple[str, ...]], ScoreValue | Awaitable[ScoreValue]]
@@ -36,7 +38,8 @@ class ExecutionGrader:
     none. By these rules a score is made:
 
     - there is no program, or its block does not end: 0, without a call of `run`;
-    - `run` returns a score, a bool or a number: that;
+    - `run` returns a score, a bool or a number: that. It lies from 0 to 1, or on the scale of the
+      criterion that is graded;
     - `run` raises `ExecutionTimeoutError`, since the program did not end: 0, with the status
       "timeout";
     - `run` raises anything else, a `TimeoutError` of the sandbox's connection for example: no score.
@@ -101,7 +104,7 @@ class ExecutionGrader:
         Raises:
             TypeError: `run` is asynchronous or returns no score, the text is no text, or the reference
                 neither a criterion nor text.
-            ValueError: There is no reference, or the score is NaN or infinite.
+            ValueError: There is no reference, or the score is NaN or not on its scale.
             BaseException: What `run` raises, but for `ExecutionTimeoutError`.
         """
         return at_once(self(text, reference), "the result of run")
@@ -116,7 +119,7 @@ class ExecutionGrader:
         Raises:
             TypeError: `run` returns no score, the text is no text, or the reference neither a
                 criterion nor text.
-            ValueError: There is no reference, or the score is NaN or infinite.
+            ValueError: There is no reference, or the score is NaN or not on its scale.
             BaseException: What `run` raises, but for `ExecutionTimeoutError`.
         """
         program = self._read(text, reference)
@@ -128,15 +131,19 @@ class ExecutionGrader:
     def _read(self, text: str, reference: Reference) -> _Program:
         tests = read_references(reference)
         check_text(text)
-        return _Program(tests, *extract_block(text, self._languages, bare=self._bare))
+        scale = reference.scale if isinstance(reference, Criterion) else UNIT
+        return _Program(tests, scale, *extract_block(text, self._languages, bare=self._bare))
 
 
 class _Program:
     """The program in an answer, and the scores for its ends."""
 
-    def __init__(self, tests: tuple[str, ...], found: Extraction, rule: str) -> None:
+    def __init__(
+        self, tests: tuple[str, ...], scale: Scale | None, found: Extraction, rule: str
+    ) -> None:
         self.tests = tests
         self.code = found.text if found.status == "found" else None
+        self._scale = scale
         self._found = found
         self._rule = rule
 
@@ -157,6 +164,6 @@ class _Program:
         raise error
 
     def ended(self, result: ScoreValue) -> Score:
-        score = Score.from_value(result)
+        score = read_score(Score.from_value(result), "the result of run", self._scale)
         metadata = {**self.score().metadata, **score.metadata}
         return Score(score.value, score.components, metadata, feedback=score.feedback)
