@@ -190,6 +190,7 @@ async def test_verdicts_are_asked_for_at_the_same_time() -> None:
         ({"cases": []}, ValueError),
         ({"repeats": 0}, ValueError),
         ({"repeats": 1.5}, TypeError),
+        ({"cases": [("x", CORRECT, 1.0)]}, TypeError),
     ],
 )
 async def test_what_cannot_be_measured_is_refused(arguments: Any, kind: Any) -> None:

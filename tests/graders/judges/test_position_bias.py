@@ -123,3 +123,5 @@ def test_what_cannot_be_measured_is_refused() -> None:
         PairCase("a", "b", wrong)
     with pytest.raises(ValueError, match="got none"):
         position_bias(judge(scripted), [])
+    with pytest.raises(TypeError, match="must be a PairCase"):
+        position_bias(judge(scripted), [("a", "b", "tie")])  # pyright: ignore[reportArgumentType]

@@ -20,7 +20,7 @@ from rolloutlib.graders._judges._agreement import (
     mean_variance,
     rank_correlation,
 )
-from rolloutlib.graders._judges._many import amap_all, map_all
+from rolloutlib.graders._judges._many import amap_all, map_all, read_cases
 from rolloutlib.graders._judges._replies import sum_usage
 from rolloutlib.graders._judges._tables import (
     costs,
@@ -167,7 +167,7 @@ def calibrate(
         The numbers. What the grader raises is a failure, and counted.
 
     Raises:
-        TypeError: The grader's verdicts have to be awaited, or the threshold is no number.
+        TypeError: The grader's verdicts have to be awaited, a case is none, or the threshold is no number.
         ValueError: There are no cases, fewer than one repeat, or the threshold is not finite.
     """
     if is_async(grader):
@@ -202,7 +202,7 @@ async def acalibrate(
         inline: Call a synchronous grader on the event loop, if it never blocks.
 
     Raises:
-        TypeError: The threshold is no number.
+        TypeError: A case is none, or the threshold is no number.
         ValueError: There are no cases, the threshold is not finite, or a number is below 1.
     """
     known, work = _work(cases, repeats, threshold)
@@ -226,10 +226,7 @@ def _work(
     check_count("repeats", repeats)
     if threshold is not None:
         to_float(threshold, "threshold")
-    known = list(cases)
-    if not known:
-        msg = "a calibration needs cases, got none"
-        raise ValueError(msg)
+    known = read_cases(cases, CalibrationCase, "cases")
     return known, [case for case in known for _ in range(repeats)]
 
 

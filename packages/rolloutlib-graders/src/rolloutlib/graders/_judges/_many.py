@@ -28,6 +28,29 @@ def check_on_error(on_error: object) -> None:
         raise ValueError(msg)
 
 
+def read_cases(cases: Iterable[ItemT], kind: type[ItemT], name: str) -> list[ItemT]:
+    """Return what a measurement is made over, before anything is spent on it.
+
+    Args:
+        cases: Those that were given.
+        kind: What each has to be.
+        name: What they are called, for error messages.
+
+    Raises:
+        TypeError: One is something else.
+        ValueError: There are none.
+    """
+    known = list(cases)
+    for index, case in enumerate(known):
+        if not isinstance(case, kind):
+            msg = f"{name}[{index}] must be a {kind.__name__}, got {case!r}"
+            raise TypeError(msg)
+    if not known:
+        msg = f"{name} must hold at least one {kind.__name__}, got none"
+        raise ValueError(msg)
+    return known
+
+
 def map_all(
     function: Callable[[ItemT], T], items: Iterable[ItemT], *, on_error: OnError
 ) -> list[T | Exception]:

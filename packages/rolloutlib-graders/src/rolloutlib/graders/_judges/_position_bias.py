@@ -11,7 +11,7 @@ import anyio
 
 from rolloutlib.graders._composite import DEFAULT_CONCURRENCY
 from rolloutlib.graders._judges._candidates import Candidate
-from rolloutlib.graders._judges._many import amap_all, map_all
+from rolloutlib.graders._judges._many import amap_all, map_all, read_cases
 from rolloutlib.graders._judges._pairwise import PairwiseJudge
 from rolloutlib.graders._judges._replies import sum_usage
 from rolloutlib.graders._judges._tables import (
@@ -124,9 +124,10 @@ def position_bias(judge: PairwiseJudge[Any], pairs: Iterable[PairCase]) -> Posit
         The numbers. What the judge raises is a failure, and counted.
 
     Raises:
+        TypeError: A pair is no `PairCase`.
         ValueError: There are no pairs.
     """
-    known = _checked(pairs)
+    known = read_cases(pairs, PairCase, "pairs")
     results = map_all(lambda pair: judge.compare(pair.first, pair.second), known, on_error="record")
     return _measure(known, results)
 
@@ -145,23 +146,16 @@ async def aposition_bias(
         concurrency: How many pairs are compared at once; both orders of a pair are too.
 
     Raises:
+        TypeError: A pair is no `PairCase`.
         ValueError: There are no pairs, or `concurrency` is below 1.
     """
-    known = _checked(pairs)
+    known = read_cases(pairs, PairCase, "pairs")
 
     async def compare(pair: PairCase) -> Comparison:
         return await judge.acompare(pair.first, pair.second)
 
     results = await amap_all(compare, known, on_error="record", concurrency=concurrency)
     return _measure(known, results)
-
-
-def _checked(pairs: Iterable[PairCase]) -> list[PairCase]:
-    known = list(pairs)
-    if not known:
-        msg = "a position bias is measured over pairs, got none"
-        raise ValueError(msg)
-    return known
 
 
 def _measure(pairs: Sequence[PairCase], results: Sequence[Comparison | Exception]) -> PositionBias:
