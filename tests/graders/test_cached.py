@@ -130,3 +130,9 @@ async def test_a_model_judge_is_asked_once(cache: GradeCache) -> None:
     rubric = Rubric(criteria=(CRITERION,))
     assert await composite.ascore("x", rubric) == await composite.ascore("x", rubric)
     assert prompts == ["x"]
+
+
+def test_a_path_is_no_cache() -> None:
+    wrong: Any = "grades.db"
+    with pytest.raises(TypeError, match=r"cache must be a GradeCache, got 'grades.db'"):
+        CachedGrader(Counting(), wrong)

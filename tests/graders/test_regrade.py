@@ -246,7 +246,9 @@ async def test_a_file_of_records_is_graded_anew_for_nothing_the_second_time(tmp_
         ({"make_rubric": lambda item: item}, TypeError, "not both"),
         ({"on_error": "ignore"}, ValueError, "on_error must be one of"),
         ({"max_failures": 0}, ValueError, "max_failures must be at least 1"),
-        ({"groups": 1}, TypeError, "must be an iterable"),
+        ({"groups": 1}, TypeError, "groups must be an iterable"),
+        ({"groups": "run.jsonl"}, TypeError, r"read_groups\(path\).*got 'run.jsonl'"),
+        ({"groups": Path("run.jsonl")}, TypeError, r"read_groups\(path\)"),
     ],
 )
 def test_unusable_arguments_are_refused_at_once(
@@ -263,3 +265,12 @@ def test_unusable_arguments_are_refused_at_once(
     for function in functions:
         with pytest.raises(error, match=message):
             function(**arguments)
+
+
+async def test_what_is_no_group_is_refused() -> None:
+    wrong: Any = [make_group("a", "b").trajectories[0]]
+    with pytest.raises(TypeError, match="groups must be an iterable of TrajectoryGroup"):
+        list(regrade(wrong, is_right, make_input=last_action, rubric="r"))
+    with pytest.raises(TypeError, match="groups must be an iterable of TrajectoryGroup"):
+        async with aregrade(wrong, is_right, make_input=last_action, rubric="r") as groups:
+            [group async for group in groups]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import Generic
+from typing import Generic, cast
 
 import anyio
 import anyio.lowlevel
@@ -47,7 +47,8 @@ class CachedGrader(Generic[InputT, RubricT]):
         inline: In `ascore`, call a synchronous grader on the event loop, not on a worker thread.
 
     Raises:
-        TypeError: The grader is not callable, or has neither a fingerprint nor a name and a version.
+        TypeError: The grader is not callable, or has neither a fingerprint nor a name and a version;
+            or the cache is none.
     """
 
     def __init__(
@@ -62,6 +63,9 @@ class CachedGrader(Generic[InputT, RubricT]):
     ) -> None:
         if not callable(grader):
             msg = f"grader must be callable, got {grader!r}"
+            raise TypeError(msg)
+        if not isinstance(cast("object", cache), GradeCache):
+            msg = f"cache must be a GradeCache, got {cache!r}: say GradeCache(path) for a file"
             raise TypeError(msg)
         self._grader = grader
         self._cache = cache

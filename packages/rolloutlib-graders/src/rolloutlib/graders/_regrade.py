@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import AsyncIterable, Callable, Generator, Iterable
 from typing import TypeVar
 
 import anyio
 
 from rolloutlib.graders._regrade_engine import RegradeEngine
-from rolloutlib.graders._regrading import ActionT, ItemT, Members, ObservationT, Regrading
+from rolloutlib.graders._regrading import (
+    ActionT,
+    ItemT,
+    Members,
+    ObservationT,
+    Regrading,
+    check_groups,
+)
 from rolloutlib.rollouts import AsyncCollector, Trajectory, TrajectoryGroup
 from rolloutlib.rollouts._run import OnError
-from rolloutlib.rollouts._sources import Items, check_items, open_source
+from rolloutlib.rollouts._sources import Items, open_source
 from rolloutlib.scores import Grader
 
 InputT = TypeVar("InputT")
@@ -61,7 +68,8 @@ def regrade(
         on_error=on_error,
         max_failures=max_failures,
     )
-    return _regrade(check_items(groups), regrading)
+    check_groups(groups, Iterable)
+    return _regrade(groups, regrading)
 
 
 def aregrade(
@@ -114,6 +122,7 @@ def aregrade(
         max_failures=max_failures,
         inline=inline,
     )
+    check_groups(groups, Iterable, AsyncIterable)
     return AsyncCollector(RegradeEngine(regrading, open_source(groups, inline=inline), concurrency))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Awaitable, Callable
-from typing import Any, Generic, TypeVar, get_args
+from typing import Any, Generic, TypeVar, cast, get_args
 
 from rolloutlib._calls import RefuseStrayCancellation, async_form, call, check_count
 from rolloutlib._exceptions import add_note
@@ -65,6 +65,26 @@ class Regrading(Generic[ItemT, ObservationT, ActionT]):
         return self._rubric if self._make_rubric is None else self._make_rubric(item)
 
 
+def check_groups(groups: object, *kinds: type) -> None:
+    """Refuse what cannot hold groups.
+
+    Args:
+        groups: What was given.
+        kinds: What it may be; it is no text in any case.
+
+    Raises:
+        TypeError: It is something else.
+    """
+    if isinstance(groups, (str, bytes)) or not isinstance(groups, kinds):
+        raise _no_groups(groups)
+
+
+def _no_groups(value: object) -> TypeError:
+    return TypeError(
+        f"groups must be an iterable of TrajectoryGroup, as read_groups(path) gives, got {value!r}"
+    )
+
+
 class Members(Generic[ItemT, ObservationT, ActionT]):
     """The episodes of a group that are graded, and what has come of it.
 
@@ -73,6 +93,9 @@ class Members(Generic[ItemT, ObservationT, ActionT]):
     Args:
         regrading: What is asked for.
         group: The group.
+
+    Raises:
+        TypeError: It is none.
     """
 
     def __init__(
@@ -80,6 +103,8 @@ class Members(Generic[ItemT, ObservationT, ActionT]):
         regrading: Regrading[ItemT, ObservationT, ActionT],
         group: TrajectoryGroup[ItemT, ObservationT, ActionT],
     ) -> None:
+        if not isinstance(cast("object", group), TrajectoryGroup):
+            raise _no_groups(group)
         self._regrading = regrading
         self._group = group
         ungraded = [
