@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from dataclasses import replace
+from typing import TypeAlias
 
 from rolloutlib.answers import Extraction, visible_text
 from rolloutlib.graders._matches._parts import read_part
@@ -12,6 +13,7 @@ from rolloutlib.graders._matches._parts import read_part
 _FENCE = re.compile(
     r"^ {0,3}(?P<marks>`{3,}|~{3,})[ \t]*(?P<language>[^\s`]*)(?P<more>[^`\n]*)$", re.MULTILINE
 )
+_Fences: TypeAlias = tuple[re.Match[str], re.Match[str] | None]
 
 
 def extract_block(text: str, languages: Collection[str], *, bare: bool) -> tuple[Extraction, str]:
@@ -40,8 +42,8 @@ def extract_block(text: str, languages: Collection[str], *, bare: bool) -> tuple
 
 def _last(text: str, languages: Collection[str]) -> Extraction:
     """Return the last block that names one of the languages; if none does, the last that names none."""
-    none = Extraction("none", reason="there is no code block")
-    named = unnamed = none
+    named: _Fences | None = None
+    unnamed: _Fences | None = None
     opening: re.Match[str] | None = None
     for fence in (*_FENCE.finditer(text), None):
         if opening is None:
@@ -49,13 +51,18 @@ def _last(text: str, languages: Collection[str]) -> Extraction:
         elif fence is None or _closes(fence, opening):
             language = opening["language"].lower()
             if language in languages:
-                found = _block(text, opening, fence)
-                named, unnamed = (found, unnamed) if language else (named, found)
+                if language:
+                    named = (opening, fence)
+                else:
+                    unnamed = (opening, fence)
             opening = None
-    return unnamed if named is none else named
+    return _block(text, named or unnamed)
 
 
-def _block(text: str, opening: re.Match[str], closing: re.Match[str] | None) -> Extraction:
+def _block(text: str, fences: _Fences | None) -> Extraction:
+    if fences is None:
+        return Extraction("none", reason="there is no code block")
+    opening, closing = fences
     if closing is None:
         reason = "the last code block does not end"
         return Extraction("truncated", span=(opening.end(), len(text)), reason=reason)

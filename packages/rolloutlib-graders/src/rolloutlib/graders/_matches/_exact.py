@@ -61,9 +61,9 @@ class ExactMatch(Match[tuple[str, ...]]):
         rule = found.rule if self._on == "answer" else self._on
         if found.status != "found":
             return match_score(found, rule=rule)
-        answers = [part]
+        answers = {part}
         if self._on == "answer" and found.span is not None:
-            answers.append(trim(_with_signs(text, *found.span)))
+            answers.add(trim(_with_signs(text, *found.span)))
         normalized = {self._normalized(answer) for answer in answers}
         places = (place for place, gold in enumerate(golds) if gold in normalized)
         return match_score(found, next(places, None), rule=rule)
@@ -73,7 +73,8 @@ class ExactMatch(Match[tuple[str, ...]]):
         if self._ignore_case:
             text = unicodedata.normalize("NFC", text.casefold())
         if self._ignore_punctuation:
-            text = "".join([char for char in text if unicodedata.category(char)[0] != "P"])
+            marks = [char for char in set(text) if unicodedata.category(char)[0] == "P"]
+            text = text.translate(dict.fromkeys(map(ord, marks)))
         if self._ignore_articles:
             text = _ARTICLES.sub(" ", text)
         return " ".join(text.split())
