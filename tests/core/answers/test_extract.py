@@ -71,6 +71,14 @@ def test_a_missing_answer_has_a_reason(text: str, status: str, reason: str) -> N
     }
 
 
+@pytest.mark.parametrize("text", ["It's 42.", "Now she has 42 eggs", r"\boxed{It is 42}"])
+def test_a_number_in_a_sentence_counts_only_if_the_last_number_does(text: str) -> None:
+    found = extract(text)
+    reason = "a sentence is given and not a number alone"
+    assert (found.status, found.reason) == ("ambiguous", reason)
+    assert (extract(text, last_number=True).value == 42) == ("box" not in text)
+
+
 def test_each_rule_outranks_those_after_it() -> None:
     parts = ["**4**\n5", "The answer is 3.", "#### 2", r"\boxed{1}"]
     assert [extract("\n".join(parts[: n + 1])).value for n in range(4)] == [5, 3, 2, 1]

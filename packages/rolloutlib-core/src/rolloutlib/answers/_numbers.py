@@ -20,6 +20,7 @@ from rolloutlib.answers._readings import (
     EXPRESSION,
     NO_NUMBER,
     QUESTION,
+    SENTENCE,
     SEVERAL,
     TOO_LONG,
     UNREADABLE,
@@ -55,6 +56,7 @@ _LABELLED = re.compile(r"\b(?:step|chapter|section|see\spage)\s?$")
 _SPACED = re.compile(r"[a-z0-9)}\]]\s?$")
 _NO_SIGN = re.compile(r"[a-z0-9)}\]]$|(?:[0-9)}\]]|\b[a-z])\s$")
 _MILLIONS = re.compile(r"\s?m\b")
+_WORD = re.compile(r"[a-zA-Z]{2,}(?:'[a-z]{1,2})?\s")
 _NUMERAL = re.compile(r"[^\x00-\x7f]")
 _SECOND_NAME = re.compile(r"[0-9)%][^=]{0,60}?[\s,;(][a-z](?:_\s?[a-z0-9]+)?\s*$")
 
@@ -117,7 +119,7 @@ def read_whole(text: str) -> Reading:
     first = match_quantity(right)
     if first is None:
         if _DIGIT.search(right):
-            return EXPRESSION
+            return SENTENCE if _WORD.match(right) else EXPRESSION
         return NO_NUMBER
     rest = right[first.end() :].lower()
     if phrases.OPERATED.match(rest) or _is_scaled(first, rest):

@@ -13,6 +13,7 @@ __all__ = [
     "EXPRESSION",
     "NO_NUMBER",
     "QUESTION",
+    "SENTENCE",
     "SEVERAL",
     "TOO_LONG",
     "UNREADABLE",
@@ -43,6 +44,7 @@ NO_NUMBER = Reading("none", None, "no number stands where the answer should")
 EMPTY_BOX = Reading("none", None, "the last box is empty")
 SEVERAL = Reading("ambiguous", None, "several values are given")
 EXPRESSION = Reading("ambiguous", None, "an expression is given and not a number")
+SENTENCE = Reading("ambiguous", None, "a sentence is given and not a number alone")
 DENIED = Reading("ambiguous", None, "the answer is denied")
 BOUND = Reading("ambiguous", None, "a bound is given and not a number")
 QUESTION = Reading("ambiguous", None, "a question is asked")
