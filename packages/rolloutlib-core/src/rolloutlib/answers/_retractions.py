@@ -50,6 +50,12 @@ _PERHAPS = re.compile(
     )\b""",
     re.VERBOSE,
 )
+_BESIDE = re.compile(  # what closes an answer, and another one that is offered beside it
+    r"""(?:</answer> | \\[\])] | [*_$}\])\s])*+ \.?\s{0,2}
+        (?:or|and|/|actually|wait|maybe|perhaps)(?![a-z])[\s,:]{0,2}(?:(?:maybe|perhaps|it's|it\sis)\s)?
+        [*$(\\]{0,3}(?P<number>-?[0-9][0-9,.]{0,40})""",
+    re.VERBOSE,
+)
 _OPTION = re.compile(r"\W{0,4}([a-j])\b")  # what a text gives that answers with a letter
 _LETTER = re.compile(r"\b[a-j]\b")
 _OPTIONS = re.compile(  # at the end: "(b)", "options b and c", of which something is said
@@ -91,6 +97,9 @@ def is_taken_back(lower: str, start: int, after: int, value: Fraction | None) ->
         value: The answer.
     """
     if is_denied(lower, start):
+        return True
+    beside = _BESIDE.match(lower, after)
+    if beside is not None and _last_value(beside["number"]) not in {None, value}:
         return True
     end = min(after, start + _LONGEST) + _WINDOW
     doubt = _PERHAPS.search(lower, start, end)
