@@ -126,7 +126,7 @@ def test_every_aime_answer_is_accepted_in_every_usual_spelling(shared_data: Path
 NUMBERS = st.integers(0, 999)
 EXPLICIT = st.sampled_from(["#### {}", "\\boxed{{{}}}", "The answer is {}.", "<answer>{}</answer>"])
 ANOTHER = EXPLICIT | st.sampled_from(
-    ["\n{}", "\n**{}**", "Wait, it is {}.", "No, {}.", "or {}", "and {}", "/ {}"]
+    ["\n{}", "\n**{}**", "Wait, it is {}.", "No, {}.", "or {}", "and {}"]
 )
 BEFORE = st.sampled_from(
     [
