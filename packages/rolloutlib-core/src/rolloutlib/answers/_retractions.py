@@ -72,6 +72,8 @@ _CONCLUSION = re.compile(r"\b(?:so|thus|hence|therefore|but|instead|then|total)\
 def is_denied(lower: str, start: int) -> bool:
     """Tell whether the text from an answer on says plainly that it is wrong.
 
+    Where the answer is the letter of an option, what is said of other options is not said of it.
+
     Args:
         lower: The text, in lower case.
         start: Where the answer, or the sentence that gives it, starts.
