@@ -78,7 +78,7 @@ def test_the_sign_test_is_that_of_scipy(better: int, worse: int) -> None:
 def test_the_sign_test_has_its_limits() -> None:
     assert sign_test(0, 0) == 1
     assert sign_test(5000, 4000) == pytest.approx(stats.binomtest(5000, 9000).pvalue, rel=1e-6)
-    with pytest.raises(ValueError, match="must not be negative, got -1 and 2"):
+    with pytest.raises(ValueError, match="num_better must be at least 0, got -1"):
         sign_test(-1, 2)
 
 

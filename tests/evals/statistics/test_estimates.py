@@ -134,7 +134,7 @@ def test_wilson_interval_is_refused_where_it_does_not_fit() -> None:
         mean_score({"a": [1, 0], "b": [1, 1]}).wilson_interval()
     with pytest.raises(ValueError, match="clusters"):
         mean_score({"a": 1, "b": 0}, clusters={"a": 0, "b": 0}).wilson_interval()
-    with pytest.raises(ValueError, match="num_successes must lie from 0 to 3, got 4"):
+    with pytest.raises(ValueError, match="num_successes must be at most num_trials, 3, got 4"):
         wilson_interval(4, 3)
 
 

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rolloutlib._calls import check_count
 from rolloutlib._values import to_float
 from rolloutlib.evals.statistics._estimates import Estimate, ItemEstimate, mean_of
-from rolloutlib.evals.statistics._scores import Scores, read_count, read_scores
+from rolloutlib.evals.statistics._scores import Scores, read_scores
 
 __all__ = ["avg_at_k", "mean_score", "pass_at_k", "pass_hat_k"]
 
@@ -60,7 +61,7 @@ def avg_at_k(
         TypeError: A score is no number, or k no integer.
         ValueError: k is below 1 or above the number of an item's samples, or as for `mean_score`.
     """
-    k = read_count(k, "k")
+    check_count("k", k)
     return _estimate(f"avg@{k}", scores, mean_of, clusters, failed, k)
 
 
@@ -88,7 +89,8 @@ def pass_at_k(
         TypeError: A score or the threshold is no number, or k no integer.
         ValueError: k is below 1 or above the number of an item's samples, or as for `mean_score`.
     """
-    k, threshold = read_count(k, "k"), to_float(threshold, "threshold")
+    check_count("k", k)
+    threshold = to_float(threshold, "threshold")
 
     def any_of_k(num_solved: int, num_samples: int) -> float:
         subsets = math.comb(num_samples, k)
@@ -122,7 +124,8 @@ def pass_hat_k(
         TypeError: A score or the threshold is no number, or k no integer.
         ValueError: k is below 1 or above the number of an item's samples, or as for `mean_score`.
     """
-    k, threshold = read_count(k, "k"), to_float(threshold, "threshold")
+    check_count("k", k)
+    threshold = to_float(threshold, "threshold")
 
     def all_of_k(num_solved: int, num_samples: int) -> float:
         return math.comb(num_solved, k) / math.comb(num_samples, k)

@@ -7,6 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
+from rolloutlib._calls import check_count
 from rolloutlib.evals.statistics._distributions import t_tail
 from rolloutlib.evals.statistics._estimates import Estimate, ItemEstimate
 
@@ -122,11 +123,11 @@ def sign_test(num_better: int, num_worse: int) -> float:
         num_worse: On how many it is worse; items on which both are equal count in neither.
 
     Raises:
-        ValueError: A number is negative.
+        TypeError: A number is no integer.
+        ValueError: One is negative.
     """
-    if num_better < 0 or num_worse < 0:
-        msg = f"numbers of items must not be negative, got {num_better!r} and {num_worse!r}"
-        raise ValueError(msg)
+    check_count("num_better", num_better, least=0)
+    check_count("num_worse", num_worse, least=0)
     n, fewer = num_better + num_worse, min(num_better, num_worse)
     term = total = 1
     for i in range(fewer):

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rolloutlib._calls import check_count
 from rolloutlib.evals.statistics._distributions import t_quantile
 from rolloutlib.evals.statistics._intervals import Interval, read_fraction, wilson_interval
-from rolloutlib.evals.statistics._scores import read_count
 
 __all__ = ["Estimate", "ItemEstimate", "mean_of"]
 
@@ -160,7 +160,7 @@ class Estimate:
             The interval, within the range of the values; NaN with fewer than two clusters.
         """
         confidence = read_fraction(confidence, "confidence")
-        num_resamples = read_count(num_resamples, "num_resamples")
+        check_count("num_resamples", num_resamples)
         sums, sizes = self._cluster_sums(0.0)
         count = len(sums)
         if count < 2:
@@ -191,7 +191,7 @@ class Estimate:
                 f"{reason}; use t_interval or bootstrap_interval"
             )
             raise ValueError(msg)
-        return wilson_interval(sum(values.values()), len(values), confidence=confidence)
+        return wilson_interval(int(sum(values.values())), len(values), confidence=confidence)
 
     def __str__(self) -> str:
         parts = [f"{self.t_interval()}", f"{self.num_items} items, {self.num_samples} samples"]

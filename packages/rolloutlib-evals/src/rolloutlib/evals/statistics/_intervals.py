@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from rolloutlib._calls import check_count
 from rolloutlib._values import to_float
 from rolloutlib.evals.statistics._distributions import normal_quantile
 
@@ -36,7 +37,7 @@ class Interval:
         return f"{self.low:.4g} to {self.high:.4g} ({self.confidence * 100:.4g}% {self.method})"
 
 
-def wilson_interval(num_successes: float, num_trials: int, *, confidence: float = 0.95) -> Interval:
+def wilson_interval(num_successes: int, num_trials: int, *, confidence: float = 0.95) -> Interval:
     """Return the score interval of a proportion.
 
     `(p + z^2/2n ± z sqrt(p(1-p)/n + z^2/4n^2)) / (1 + z^2/n)`: Wilson, "Probable inference, the law
@@ -52,12 +53,15 @@ def wilson_interval(num_successes: float, num_trials: int, *, confidence: float 
         The interval; its ends are NaN if there were no trials.
 
     Raises:
-        ValueError: There are fewer successes than none or more than trials, or the confidence is not
+        TypeError: A number is no integer.
+        ValueError: One is negative, there are more successes than trials, or the confidence is not
             between 0 and 1.
     """
     confidence = read_fraction(confidence, "confidence")
-    if not 0 <= num_successes <= num_trials:
-        msg = f"num_successes must lie from 0 to {num_trials!r}, got {num_successes!r}"
+    check_count("num_successes", num_successes, least=0)
+    check_count("num_trials", num_trials, least=0)
+    if num_successes > num_trials:
+        msg = f"num_successes must be at most num_trials, {num_trials!r}, got {num_successes!r}"
         raise ValueError(msg)
     if num_trials == 0:
         return Interval(math.nan, math.nan, confidence, "Wilson")

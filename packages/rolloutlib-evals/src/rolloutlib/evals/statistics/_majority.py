@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rolloutlib._calls import check_count
 from rolloutlib.evals.statistics._estimates import Estimate, ItemEstimate, mean_of
-from rolloutlib.evals.statistics._scores import Scores, read_count, read_scores
+from rolloutlib.evals.statistics._scores import Scores, read_scores
 
 __all__ = ["maj_at_k"]
 
@@ -48,7 +49,7 @@ def maj_at_k(
         ValueError: k is below 1 or above the number of an item's samples, answers and scores differ in
             their items or in the number of an item's samples, or as for `mean_score`.
     """
-    k = read_count(k, "k")
+    check_count("k", k)
     samples = read_scores(scores)
     differing = answers.keys() ^ samples.keys()
     if differing:

@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rolloutlib._calls import check_count
 from rolloutlib._values import to_float
 from rolloutlib.evals.statistics._attempts import mean_score
 from rolloutlib.evals.statistics._comparisons import compare
 from rolloutlib.evals.statistics._distributions import normal_quantile
 from rolloutlib.evals.statistics._intervals import read_fraction
-from rolloutlib.evals.statistics._scores import Scores, read_count, read_scores
+from rolloutlib.evals.statistics._scores import Scores, read_scores
 
 __all__ = ["PowerAnalysis"]
 
@@ -111,7 +112,8 @@ class PowerAnalysis:
             TypeError: A size is no integer.
             ValueError: A size is below 1, or a probability not between 0 and 1.
         """
-        variance = self._of_item(epochs) / read_count(num_items, "num_items")
+        check_count("num_items", num_items)
+        variance = self._of_item(epochs) / num_items
         return _standard_errors(power, significance) * math.sqrt(variance)
 
     def items_needed(
@@ -143,7 +145,8 @@ class PowerAnalysis:
         )
 
     def _of_item(self, epochs: int) -> float:
-        return self.between + (self.baseline + self.candidate) / read_count(epochs, "epochs")
+        check_count("epochs", epochs)
+        return self.between + (self.baseline + self.candidate) / epochs
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rolloutlib._values import to_float
 
-__all__ = ["Samples", "Scores", "group_scores", "read_count", "read_scores"]
+__all__ = ["Samples", "Scores", "group_scores", "read_scores"]
 
 Scores: TypeAlias = Mapping[Any, float | Sequence[float | None] | NDArray[Any] | None]
 """From the id of an item to the scores of its samples: one number, or a sequence with one an epoch.
@@ -62,22 +62,6 @@ def read_scores(scores: Scores) -> Samples:
         )
         raise TypeError(msg)
     return {item: _read_item(item, values) for item, values in scores.items()}
-
-
-def read_count(value: object, name: str) -> int:
-    """Return a number that must be an integer of at least 1.
-
-    Raises:
-        TypeError: It is no integer.
-        ValueError: It is below 1.
-    """
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        msg = f"{name} must be an integer, got {value!r}"
-        raise TypeError(msg)
-    if value < 1:
-        msg = f"{name} must be at least 1, got {value!r}"
-        raise ValueError(msg)
-    return int(cast("int", value))
 
 
 def _read_item(item: Any, values: object) -> NDArray[np.float64]:
