@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from statsmodels.stats.power import NormalIndPower
 
@@ -33,6 +33,7 @@ def test_power_is_that_of_statsmodels(power: float) -> None:
     assert effect / deviation == pytest.approx(expected, rel=1e-4)
 
 
+@settings(deadline=None)
 @given(variances, variances, variances, st.integers(2, 5000), st.integers(1, 16))
 def test_the_smallest_effect_needs_the_size_that_finds_it(
     between: float, old: float, new: float, num_items: int, epochs: int
@@ -55,6 +56,7 @@ def two_runs(seed: int, num_items: int, epochs: int, gain: float) -> list[dict[i
     ]
 
 
+@pytest.mark.slow
 def test_variances_are_estimated_without_bias() -> None:
     old, new = two_runs(0, 10_000, 3, 0.1)
     analysis = PowerAnalysis.from_runs(old, new)
@@ -67,6 +69,7 @@ def test_variances_are_estimated_without_bias() -> None:
     assert alone.baseline == alone.candidate == analysis.baseline
 
 
+@pytest.mark.slow
 def test_an_effect_of_the_smallest_size_is_found_as_often_as_planned() -> None:
     pilot = PowerAnalysis.from_runs(*two_runs(1, 5000, 2, 0.1))
     num_items = pilot.items_needed(0.1, epochs=2)

@@ -111,7 +111,7 @@ def pass_hat_k(
     """Return pass^k, the probability that all of k attempts at an item solve it, unbiased.
 
     Of an item's n samples c solve it: `C(c, k) / C(n, k)`, from Yao et al., "tau-bench", arXiv
-    2406.12045, section 3.
+    2406.12045.
 
     Args:
         scores: As for `mean_score`.

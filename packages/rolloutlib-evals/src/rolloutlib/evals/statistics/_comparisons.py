@@ -23,7 +23,7 @@ class Comparison:
         candidate: The candidate's.
         difference: Candidate minus baseline, from the differences of each item: its standard error
             and intervals are those of the paired differences, clustered as the estimates are (Miller,
-            arXiv 2411.00640, section 4.2). Its bounds are the worst and the best for the candidate.
+            arXiv 2411.00640). Its bounds are the worst and the best for the candidate.
         num_left_out: How many items are not compared: those that one run lacks, and those whose
             samples all failed and were left out.
         p_value: Two-sided, of the paired t test that the difference is 0, with C - 1 degrees of freedom

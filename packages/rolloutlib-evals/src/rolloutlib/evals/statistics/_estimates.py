@@ -43,8 +43,8 @@ class Estimate:
 
     Every item counts the same, however many samples it has. What is drawn at random is the item (or
     the cluster of items), so that samples of one item make its value surer, and not their number: the
-    standard error is clustered as in Miller, "Adding Error Bars to Evals", arXiv 2411.00640,
-    section 2.2. With n items of values v in C clusters it is
+    standard error is clustered as in Miller, "Adding Error Bars to Evals", arXiv 2411.00640. With n
+    items of values v in C clusters it is
     `sqrt(C / (C - 1) * sum over clusters of (sum of v - mean)^2) / n`, which is `std(v) / sqrt(n)` if
     every item is a cluster of its own.
 

@@ -61,7 +61,7 @@ def maj_at_k(
 
 @dataclass(frozen=True)
 class _Ballot:
-    """How many samples gave each answer and what it scores, in order: equal ballots are counted once."""
+    """How many samples gave each answer and what it scores, sorted, so that ballots may be equal."""
 
     answers: tuple[tuple[int, float], ...]
     num_samples: int
@@ -132,7 +132,8 @@ def _expected_score(ballot: _Ballot, k: int) -> float:
                 next_earned[1:, v:] += probabilities[v] * (won + score * before)
             chance, earned = next_chance, next_earned
         total += float((earned[1:, k] / np.arange(1, most + 1)).sum())
-    return total / float(_binomial(n, k, n)[k])
+    # Rounded so that scores which are equal compare equal.
+    return round(total / float(_binomial(n, k, n)[k]), 12)
 
 
 def _shifted(table: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -25,8 +25,8 @@ __all__ = ["PowerAnalysis"]
 class PowerAnalysis:
     """How the difference of two runs on the same items varies, and what follows for their size.
 
-    The model is that of Miller, "Adding Error Bars to Evals", arXiv 2411.00640, section 5: with n items
-    and K samples of each in both runs, the mean difference has the variance
+    The model is that of Miller, "Adding Error Bars to Evals", arXiv 2411.00640: with n items and
+    K samples of each in both runs, the mean difference has the variance
     `(between + (baseline + candidate) / K) / n`. An effect is detected with the wanted power if it is
     `z(significance / 2) + z(1 - power)` standard errors large. That takes n as large: with twenty items
     the power of a t test at "80%" is some points less.
