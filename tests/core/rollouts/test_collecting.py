@@ -272,6 +272,16 @@ async def in_every_way(
     return [sorted(run, key=lambda group: group.seed or 0) for run in runs]
 
 
+async def test_the_seed_of_a_group_may_follow_from_its_item_alone() -> None:
+    def seed(item: str) -> int:
+        return ord(item)
+
+    groups = list(collect([*"abc"], make_env, seeded, get_item_id=str, get_seed=seed, seed=1))
+    assert [group.seed for group in groups] == [97, 98, 99]
+    [alone] = await take(acollect([*"c"], amake_env, aseeded, get_item_id=str, get_seed=seed))
+    assert alone == groups[2]
+
+
 @pytest.mark.parametrize("play", [(policy, apolicy), (seeded, aseeded)])
 async def test_a_seed_makes_a_run_reproducible_in_any_order(play: tuple[Any, Any]) -> None:
     items = ["a", "b", "a", "c"]

@@ -45,6 +45,7 @@ def collect(
     max_steps: int | None = None,
     metadata: Mapping[str, Any] | None = None,
     seed: int | None = None,
+    get_seed: Callable[[ItemT], int] | None = None,
     options: dict[str, Any] | None = None,
     on_error: OnError = "record",
     max_failures: int | None = 100,
@@ -79,6 +80,7 @@ def collect(
         metadata: Goes into each group's record, a copy of it.
         seed: Fixes the seed of each group, `derive_seed(seed, position)`, and with it those of its
             members. By default one is drawn.
+        get_seed: Gives the seed of an item's group, where that must not depend on the position.
         options: Go to each `reset`, a copy of them.
         on_error: What to do when an episode fails: keep a `RolloutError` in its group and go on
             ("record"), or raise ("raise").
@@ -129,7 +131,7 @@ def collect(
     )
     run.refuse_coroutines()
     items = check_items(items)
-    begin = _beginner(run, items, get_item_id)
+    begin = _beginner(run, items, get_item_id, get_seed)
     if run.store is not None:
         run.store.prepare(run_settings(run), items)
     if not isinstance(caller, AsyncCaller):
@@ -152,6 +154,7 @@ def acollect(
     max_steps: int | None = None,
     metadata: Mapping[str, Any] | None = None,
     seed: int | None = None,
+    get_seed: Callable[[ItemT], int] | None = None,
     options: dict[str, Any] | None = None,
     on_error: OnError = "record",
     max_failures: int | None = 100,
@@ -196,6 +199,7 @@ def acollect(
         metadata: Goes into each group's record, a copy of it.
         seed: Fixes the seed of each group, `derive_seed(seed, position)`, and with it those of its
             members. By default one is drawn.
+        get_seed: Gives the seed of an item's group, where that must not depend on the position.
         options: Go to each `reset`, a copy of them.
         on_error: What to do when an episode fails: keep a `RolloutError` in its group and go on
             ("record"), or cancel the others and raise ("raise").
@@ -246,7 +250,7 @@ def acollect(
         run,
         caller,
         open_source(items, inline=inline),
-        _beginner(run, items, get_item_id),
+        _beginner(run, items, get_item_id, get_seed),
         concurrency=concurrency,
         order=order,
         buffer=buffer,
@@ -260,13 +264,15 @@ def _beginner(
     run: Run[ItemT, ObservationT, ActionT],
     items: object,
     get_item_id: Callable[[ItemT], str] | None,
+    get_seed: Callable[[ItemT], int] | None,
 ) -> Callable[[ItemT, int], Outcomes[ItemT, ObservationT, ActionT]]:
     """Return a function that makes the record of a group from its item and position."""
     get_item_id = get_item_id or getattr(items, "get_item_id", None)
 
     def begin(item: ItemT, position: int) -> Outcomes[ItemT, ObservationT, ActionT]:
         item_id = None if get_item_id is None else str(get_item_id(item))
-        return Outcomes(run, item, item_id, derive_seed(run.seed, position))
+        seed = derive_seed(run.seed, position) if get_seed is None else get_seed(item)
+        return Outcomes(run, item, item_id, seed)
 
     return begin
 
