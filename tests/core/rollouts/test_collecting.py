@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import aclosing
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import anyio.lowlevel
@@ -276,9 +276,10 @@ async def test_the_seed_of_a_group_may_follow_from_its_item_alone() -> None:
     def seed(item: str) -> int:
         return ord(item)
 
-    groups = list(collect([*"abc"], make_env, seeded, get_item_id=str, get_seed=seed, seed=1))
+    arguments: dict[str, Any] = {"get_item_id": str, "get_seed": seed}
+    groups = list(collect([*"abc"], make_env, cast("Any", seeded), **arguments))
     assert [group.seed for group in groups] == [97, 98, 99]
-    [alone] = await take(acollect([*"c"], amake_env, aseeded, get_item_id=str, get_seed=seed))
+    [alone] = await take(acollect([*"c"], amake_env, cast("Any", aseeded), **arguments))
     assert alone == groups[2]
 
 
