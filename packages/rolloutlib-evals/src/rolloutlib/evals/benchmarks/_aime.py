@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from rolloutlib.evals._benchmark import Benchmark
 from rolloutlib.evals.benchmarks._answers import grade_aime, read_aime_gold
 from rolloutlib.evals.benchmarks._loading import load_rows
-from rolloutlib.evals.benchmarks._math import MathEnv, MathExample, example_id, read_examples
+from rolloutlib.evals.benchmarks._math import (
+    MathEnv,
+    MathExample,
+    check_few_shot,
+    example_id,
+    read_examples,
+)
 
 __all__ = ["AIME_PROMPT_SUFFIX", "AIMEEnv", "aime"]
 
@@ -26,6 +32,7 @@ class AIMEEnv(MathEnv):
         example: The problem; its answer is an integer from 0 to 999, with or without leading zeros.
         system_prompt: The content of a system message before the problem.
         prompt_suffix: What follows the problem in the user's message.
+        few_shot: Problems and their solutions, which come before as earlier turns of the chat.
     """
 
     def __init__(
@@ -34,9 +41,14 @@ class AIMEEnv(MathEnv):
         *,
         system_prompt: str | None = None,
         prompt_suffix: str = AIME_PROMPT_SUFFIX,
+        few_shot: Sequence[tuple[str, str]] = (),
     ) -> None:
         super().__init__(
-            example, grade_aime, system_prompt=system_prompt, prompt_suffix=prompt_suffix
+            example,
+            grade_aime,
+            system_prompt=system_prompt,
+            prompt_suffix=prompt_suffix,
+            few_shot=few_shot,
         )
 
 
@@ -47,6 +59,7 @@ def aime(
     dataset: str = "MathArena/aime_2025",
     system_prompt: str | None = None,
     prompt_suffix: str = AIME_PROMPT_SUFFIX,
+    few_shot: Iterable[MathExample | Mapping[str, Any]] = (),
 ) -> Benchmark[MathExample]:
     """Make an AIME benchmark.
 
@@ -58,21 +71,35 @@ def aime(
             file.
         system_prompt: The content of a system message before each problem.
         prompt_suffix: What follows each problem in the user's message.
+        few_shot: Worked examples that come before each problem as earlier turns of the chat, in the
+            form of `examples`. The reply is the column "solution", or else the answer in a box.
 
     Raises:
         ImportError: Loading needs the `benchmarks` extra, which is not installed.
         OSError: The data set cannot be read.
         TypeError: An example is neither a `MathExample` nor a mapping.
-        ValueError: An example lacks a column, or its answer is no integer from 0 to 999.
+        ValueError: An example lacks a column, its answer is no integer from 0 to 999, or a worked
+            example is one of the problems.
     """
     rows = load_rows(dataset, split=split) if examples is None else examples
-    return Benchmark(
-        name="aime",
-        items=read_examples(rows, "aime", _check_answer, question=("problem", "question")),
-        make_env=partial(AIMEEnv, system_prompt=system_prompt, prompt_suffix=prompt_suffix),
-        metadata={"dataset": dataset, "split": split, "task": "single_turn_math"},
-        item_id=example_id,
-    )
+    items = _read(rows)
+    metadata: dict[str, Any] = {"dataset": dataset, "split": split, "task": "single_turn_math"}
+    make_env = partial(AIMEEnv, system_prompt=system_prompt, prompt_suffix=prompt_suffix)
+    shots = _read(few_shot)
+    if shots:
+        check_few_shot(shots, items)
+        make_env = partial(make_env, few_shot=[(shot.question, _solution(shot)) for shot in shots])
+        metadata["few_shot"] = [shot.example_id for shot in shots]
+    return Benchmark("aime", items, make_env, metadata, example_id)
+
+
+def _read(rows: Iterable[MathExample | Mapping[str, Any]]) -> tuple[MathExample, ...]:
+    return read_examples(rows, "aime", _check_answer, question=("problem", "question"))
+
+
+def _solution(example: MathExample) -> str:
+    solution: object = example.metadata.get("solution")
+    return solution if isinstance(solution, str) else f"\\boxed{{{example.answer}}}"
 
 
 def _check_answer(answer: str) -> None:

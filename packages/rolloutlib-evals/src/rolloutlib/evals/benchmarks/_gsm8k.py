@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from itertools import islice
 from typing import Any
 
+from rolloutlib._calls import check_count
 from rolloutlib.evals._benchmark import Benchmark
 from rolloutlib.evals.benchmarks._answers import grade_gsm8k, read_gsm8k_gold
 from rolloutlib.evals.benchmarks._loading import load_rows
-from rolloutlib.evals.benchmarks._math import MathEnv, MathExample, example_id, read_examples
+from rolloutlib.evals.benchmarks._math import (
+    MathEnv,
+    MathExample,
+    check_few_shot,
+    example_id,
+    read_examples,
+)
 
 __all__ = ["GSM8KEnv", "gsm8k"]
 
@@ -20,10 +29,17 @@ class GSM8KEnv(MathEnv):
     Args:
         example: The problem; its answer is a number, or a worked answer that ends in `#### number`.
         system_prompt: The content of a system message before the problem.
+        few_shot: Problems and their solutions, which come before as earlier turns of the chat.
     """
 
-    def __init__(self, example: MathExample, *, system_prompt: str | None = None) -> None:
-        super().__init__(example, grade_gsm8k, system_prompt=system_prompt)
+    def __init__(
+        self,
+        example: MathExample,
+        *,
+        system_prompt: str | None = None,
+        few_shot: Sequence[tuple[str, str]] = (),
+    ) -> None:
+        super().__init__(example, grade_gsm8k, system_prompt=system_prompt, few_shot=few_shot)
 
 
 def gsm8k(
@@ -33,6 +49,7 @@ def gsm8k(
     dataset: str = "openai/gsm8k",
     config: str = "main",
     system_prompt: str | None = None,
+    few_shot: int | Iterable[MathExample | Mapping[str, Any]] = 0,
 ) -> Benchmark[MathExample]:
     """Make the GSM8K benchmark.
 
@@ -44,18 +61,35 @@ def gsm8k(
             file.
         config: The configuration of a data set that has several.
         system_prompt: The content of a system message before each problem.
+        few_shot: Worked examples that come before each problem as earlier turns of the chat, in the
+            form of `examples`, or how many to take from the beginning of the training split of
+            `dataset`. The notes for a calculator in their answers, `<<3*4=12>>`, are left out.
 
     Raises:
         ImportError: Loading needs the `benchmarks` extra, which is not installed.
         OSError: The data set cannot be read.
         TypeError: An example is neither a `MathExample` nor a mapping.
-        ValueError: An example lacks a column, or its answer holds no number.
+        ValueError: An example lacks a column, its answer holds no number, or a worked example is
+            one of the problems.
     """
     rows = load_rows(dataset, split=split, config=config) if examples is None else examples
-    return Benchmark(
-        name="gsm8k",
-        items=read_examples(rows, "gsm8k", read_gsm8k_gold, question=("question", "problem")),
-        make_env=partial(GSM8KEnv, system_prompt=system_prompt),
-        metadata={"dataset": dataset, "split": split, "task": "single_turn_math"},
-        item_id=example_id,
-    )
+    items = _read(rows)
+    metadata: dict[str, Any] = {"dataset": dataset, "split": split, "task": "single_turn_math"}
+    make_env = partial(GSM8KEnv, system_prompt=system_prompt)
+    if few_shot != 0:
+        if isinstance(few_shot, int):
+            check_count("few_shot", few_shot)
+            few_shot = islice(load_rows(dataset, split="train", config=config), few_shot)
+        shots = _read(few_shot)
+        check_few_shot(shots, items)
+        make_env = partial(make_env, few_shot=[(shot.question, _solution(shot)) for shot in shots])
+        metadata["few_shot"] = [shot.example_id for shot in shots]
+    return Benchmark("gsm8k", items, make_env, metadata, example_id)
+
+
+def _read(rows: Iterable[MathExample | Mapping[str, Any]]) -> tuple[MathExample, ...]:
+    return read_examples(rows, "gsm8k", read_gsm8k_gold, question=("question", "problem"))
+
+
+def _solution(example: MathExample) -> str:
+    return re.sub(r"<<[^<>]*>>", "", example.answer)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from numbers import Real
 from typing import Any, ClassVar, TypeAlias, cast
 
@@ -16,7 +16,15 @@ from rolloutlib.spaces.messages import chat
 from rolloutlib.spaces.text import text
 from rolloutlib.types import Chat
 
-__all__ = ["Grade", "MathEnv", "MathExample", "example_id", "make_example_id", "read_examples"]
+__all__ = [
+    "Grade",
+    "MathEnv",
+    "MathExample",
+    "check_few_shot",
+    "example_id",
+    "make_example_id",
+    "read_examples",
+]
 
 Grade: TypeAlias = Callable[[str, str], Score]
 """Scores a response against the expected answer."""
@@ -51,6 +59,7 @@ class MathEnv(SingleTurnEnv[Chat, str]):
         grade: Scores a reply against `example.answer`.
         system_prompt: The content of a system message before the problem.
         prompt_suffix: What follows the problem in the user's message.
+        few_shot: Problems and their solutions, which come before as earlier turns of the chat.
     """
 
     def __init__(
@@ -60,11 +69,13 @@ class MathEnv(SingleTurnEnv[Chat, str]):
         *,
         system_prompt: str | None = None,
         prompt_suffix: str = "",
+        few_shot: Sequence[tuple[str, str]] = (),
     ) -> None:
         super().__init__()
         self.example = example
         self.system_prompt = system_prompt
         self.prompt_suffix = prompt_suffix
+        self.few_shot: tuple[tuple[str, str], ...] = tuple(few_shot)
         self.action_space: Space[str] = text()
         self.observation_space: Space[Chat] = chat()
         self._grade = grade
@@ -76,6 +87,9 @@ class MathEnv(SingleTurnEnv[Chat, str]):
         messages: Chat = []
         if self.system_prompt:
             messages.append({"role": "system", "content": self.system_prompt})
+        for problem, solution in self.few_shot:
+            messages.append({"role": "user", "content": problem + self.prompt_suffix})
+            messages.append({"role": "assistant", "content": solution})
         messages.append({"role": "user", "content": self.example.question + self.prompt_suffix})
         return messages, {"example_id": self.example.example_id}
 
@@ -143,6 +157,22 @@ def read_examples(
             raise ValueError(msg) from error
         examples.append(example)
     return tuple(examples)
+
+
+def check_few_shot(shots: Sequence[MathExample], examples: Sequence[MathExample]) -> None:
+    """Refuse a worked example that is one of the problems: its answer would stand in the prompt.
+
+    Raises:
+        ValueError: One is; the message names it.
+    """
+    problems = {example.question.strip() for example in examples}
+    for shot in shots:
+        if shot.question.strip() in problems:
+            msg = (
+                f"the few-shot example {shot.example_id!r} is one of the problems of the benchmark: "
+                "give others as `few_shot`, from a training split say"
+            )
+            raise ValueError(msg)
 
 
 def _from_row(row: Mapping[str, Any], place: str, names: tuple[str, ...]) -> MathExample:
