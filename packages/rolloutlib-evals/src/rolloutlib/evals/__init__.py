@@ -2,19 +2,32 @@
 
 from rolloutlib.evals import benchmarks
 from rolloutlib.evals._benchmark import Benchmark
-from rolloutlib.evals._item import EvaluationCallback
+from rolloutlib.evals._item import AsyncEvaluationCallback, EvaluationCallback
+from rolloutlib.evals._log import EvaluationLog, read_log
 from rolloutlib.evals._progress import ProgressDisplay
-from rolloutlib.evals._results import BenchmarkResult, Evaluation, EvaluationRecord
-from rolloutlib.evals._run import run_benchmark, run_benchmarks
+from rolloutlib.evals._recorder import ErrorBudgetError
+from rolloutlib.evals._records import Evaluation, EvaluationRecord, Outcome
+from rolloutlib.evals._regrade import regrade_log
+from rolloutlib.evals._results import BenchmarkResult
+from rolloutlib.evals._run import arun_benchmark, run_benchmark
+from rolloutlib.evals._run_many import arun_benchmarks, run_benchmarks
 
 __all__ = [
+    "AsyncEvaluationCallback",
     "Benchmark",
     "BenchmarkResult",
+    "ErrorBudgetError",
     "Evaluation",
     "EvaluationCallback",
+    "EvaluationLog",
     "EvaluationRecord",
+    "Outcome",
     "ProgressDisplay",
+    "arun_benchmark",
+    "arun_benchmarks",
     "benchmarks",
+    "read_log",
+    "regrade_log",
     "run_benchmark",
     "run_benchmarks",
 ]

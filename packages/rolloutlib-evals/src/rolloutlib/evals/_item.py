@@ -7,11 +7,14 @@ import traceback
 from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
+import anyio
+
+from rolloutlib._calls import is_awaitable
 from rolloutlib._exceptions import add_note
 from rolloutlib.evals._benchmark import Benchmark
-from rolloutlib.evals._results import Evaluation, EvaluationRecord
+from rolloutlib.evals._records import Evaluation, EvaluationRecord
 
-__all__ = ["EvaluationCallback", "evaluate_item"]
+__all__ = ["AsyncEvaluationCallback", "EvaluationCallback", "aevaluate_item", "evaluate_item"]
 
 ItemT = TypeVar("ItemT")
 EnvironmentT = TypeVar("EnvironmentT", contravariant=True)
@@ -24,6 +27,14 @@ class EvaluationCallback(Protocol[EnvironmentT]):
     """
 
     def __call__(self, environment: EnvironmentT, /) -> Evaluation:
+        """Play one episode."""
+        ...
+
+
+class AsyncEvaluationCallback(Protocol[EnvironmentT]):
+    """A callback of `arun_benchmark`: `EvaluationCallback`'s asynchronous twin."""
+
+    async def __call__(self, environment: EnvironmentT, /) -> Evaluation:
         """Play one episode."""
         ...
 
@@ -73,6 +84,54 @@ def _play(
             raise
 
 
+async def aevaluate_item(
+    benchmark: Benchmark[ItemT],
+    evaluate: AsyncEvaluationCallback[Any],
+    index: int,
+    item: ItemT,
+    records: list[EvaluationRecord],
+    *,
+    fail_fast: bool,
+) -> None:
+    """The twin of `evaluate_item` for a coroutine function and environments of any kind."""
+    opened: list[Any] = []
+    try:
+        await _aplay(benchmark, evaluate, index, item, records, opened, fail_fast=fail_fast)
+    except BaseException as error:
+        close_error: str | None = None
+        with anyio.CancelScope(shield=True):
+            close_error = await _aclose(opened, records, index)
+        if close_error is not None:
+            add_note(error, f"closing the environment failed too: {close_error}")
+        raise
+    await _aclose(opened, records, index)
+
+
+async def _aplay(
+    benchmark: Benchmark[ItemT],
+    evaluate: AsyncEvaluationCallback[Any],
+    index: int,
+    item: ItemT,
+    records: list[EvaluationRecord],
+    opened: list[Any],
+    *,
+    fail_fast: bool,
+) -> None:
+    item_id: str | None = None
+    try:
+        item_id = str(index) if benchmark.item_id is None else benchmark.item_id(item)
+        made: Any = benchmark.make_env(item)
+        opened.append(await made if is_awaitable(made) else made)
+        result = _read(await evaluate(opened[0]))
+        records.append(
+            EvaluationRecord(index, item_id, result.score, result.truncated, result.metadata)
+        )
+    except Exception as error:
+        records.append(_failed(index, item_id, error))
+        if fail_fast:
+            raise
+
+
 def _environment(benchmark: Benchmark[ItemT], item: ItemT) -> Any:
     environment: Any = _synchronous(benchmark.make_env(item), "make_env")
     if inspect.iscoroutinefunction(getattr(environment, "close", None)):
@@ -82,7 +141,10 @@ def _environment(benchmark: Benchmark[ItemT], item: ItemT) -> Any:
 
 
 def _evaluation(evaluate: EvaluationCallback[Any], environment: Any) -> Evaluation:
-    evaluation: object = _synchronous(evaluate(environment), "evaluate")
+    return _read(_synchronous(evaluate(environment), "evaluate"))
+
+
+def _read(evaluation: object) -> Evaluation:
     if isinstance(evaluation, Evaluation):
         return evaluation
     msg = f"evaluate must return an Evaluation, got {evaluation!r}"
@@ -111,12 +173,29 @@ def _close(opened: list[Any], records: list[EvaluationRecord], index: int) -> st
             if close is not None:
                 close()
     except Exception as error:
-        described = f"{type(error).__name__}: {_message(error)}"
-        if records and records[-1].index == index:
-            metadata = {**records[-1].metadata, "close_error": described}
-            records[-1] = replace(records[-1], metadata=metadata)
-        return described
+        return _note_close_error(error, records, index)
     return None
+
+
+async def _aclose(opened: list[Any], records: list[EvaluationRecord], index: int) -> str | None:
+    """The twin of `_close`."""
+    try:
+        for environment in opened:
+            close = getattr(environment, "close", None)
+            closing: Any = None if close is None else close()
+            if is_awaitable(closing):
+                await closing
+    except Exception as error:
+        return _note_close_error(error, records, index)
+    return None
+
+
+def _note_close_error(error: Exception, records: list[EvaluationRecord], index: int) -> str:
+    described = f"{type(error).__name__}: {_message(error)}"
+    if records and records[-1].index == index:
+        metadata = {**records[-1].metadata, "close_error": described}
+        records[-1] = replace(records[-1], metadata=metadata)
+    return described
 
 
 def _message(error: Exception) -> str:

@@ -1,91 +1,48 @@
-"""The records of an evaluation run."""
+"""The figures of an evaluation run."""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 from rolloutlib._exceptions import add_note, attach, find
-from rolloutlib._values import snapshot, to_bool
-from rolloutlib.scores import Score
+from rolloutlib.evals._records import EvaluationRecord
 
-__all__ = ["BenchmarkResult", "Evaluation", "EvaluationRecord", "attach_results", "summarize"]
+__all__ = ["BenchmarkResult", "attach_results"]
 
 _NOTE = "BenchmarkResult.from_exception(error) returns what was finished"
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """What evaluating one item gave.
-
-    Attributes:
-        score: The grade; a number becomes a score without parts.
-        truncated: Whether the episode was cut short. Its score counts in a result's `score`, and not
-            in its `score_completed`.
-        metadata: Further facts, of which a copy is kept.
-
-    Raises:
-        TypeError: The score is neither a score nor a number, or `truncated` is no flag.
-        ValueError: The score is a number but not finite.
-    """
-
-    score: Score
-    truncated: bool = False
-    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "score", Score.from_value(self.score))
-        object.__setattr__(self, "truncated", to_bool(self.truncated, "truncated"))
-        object.__setattr__(self, "metadata", _copied(self.metadata))
-
-
-@dataclass(frozen=True)
-class EvaluationRecord:
-    """The outcome of one item: a score, or an error.
-
-    Attributes:
-        index: The item's position in its benchmark.
-        item_id: What the benchmark's `item_id` gives, else the index as text; None if `item_id`
-            failed.
-        score: The grade, or None if the item failed.
-        truncated: Whether the episode was cut short.
-        metadata: What the evaluation said. A failed item has "error_type" and "traceback". Where
-            closing the environment failed too, "close_error" says how.
-        error: The error's message, or None.
-    """
-
-    index: int
-    item_id: str | None = None
-    score: Score | None = None
-    truncated: bool = False
-    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    error: str | None = None
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "metadata", _copied(self.metadata))
 
 
 @dataclass(frozen=True)
 class BenchmarkResult:
     """The figures of a run over one benchmark, and the records that they summarise.
 
+    A sample is an item in an epoch. `num_expected` is the sum of `num_credited`, `num_wrong`,
+    `num_no_answer`, `num_truncated`, `num_errors` and `num_remaining`.
+
     Attributes:
         name: The benchmark's name.
-        score: The mean over all records, in which a failed item counts 0; NaN if there are none.
-        score_completed: The mean over the items that neither failed nor were truncated, or None.
-        components: For each component of the scores, its mean over the items whose score has it.
-        num_examples: How many items have a record.
+        score: The mean over all records, in which a failed sample counts 0; NaN if there are none.
+        score_completed: The mean over the samples that neither failed nor were truncated, or None.
+        components: For each component of the scores, its mean over the samples whose score has it.
+        num_examples: How many samples have a record.
         num_scored: How many of them have a score.
         num_completed: How many of those were not truncated.
         num_errors: How many failed.
         num_truncated: How many have a score and were truncated.
-        elapsed_seconds: The wall-clock time of the run.
-        records: One record an item, in the order of the items.
+        elapsed_seconds: The wall-clock time of the run; of one that was read from its log, from the
+            beginning of the first sample to the end of the last.
+        records: One record a sample, in the order of the items and then of the epochs.
         metadata: The benchmark's metadata.
-        component_counts: Over how many items each mean in `components` was taken.
-        num_remaining: How many items the run was stopped before it finished; 0 for a whole run.
+        component_counts: Over how many samples each mean in `components` was taken.
+        num_remaining: How many samples the run was stopped before it finished; 0 for a whole run.
+        num_credited: How many samples scored more than 0, and were not truncated.
+        num_wrong: How many scored 0, and were not truncated, in spite of an answer.
+        num_no_answer: How many scored 0, and were not truncated, for lack of a definite answer, as
+            far as their scores tell it: those of GSM8K and AIME do.
     """
 
     name: str
@@ -102,6 +59,56 @@ class BenchmarkResult:
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
     component_counts: Mapping[str, int] = field(default_factory=dict[str, int], kw_only=True)
     num_remaining: int = field(default=0, kw_only=True)
+    num_credited: int = field(default=0, kw_only=True)
+    num_wrong: int = field(default=0, kw_only=True)
+    num_no_answer: int = field(default=0, kw_only=True)
+
+    @staticmethod
+    def from_records(
+        name: str,
+        records: Iterable[EvaluationRecord],
+        *,
+        elapsed_seconds: float = 0.0,
+        metadata: Mapping[str, Any] | None = None,
+        num_remaining: int = 0,
+    ) -> BenchmarkResult:
+        """Compute the figures of records.
+
+        Args:
+            name: The benchmark's name.
+            records: The records, in any order.
+            elapsed_seconds: The wall-clock time of the run.
+            metadata: The benchmark's metadata.
+            num_remaining: How many samples have no record.
+        """
+        records = tuple(sorted(records, key=lambda record: (record.index, record.epoch)))
+        outcomes = Counter([record.outcome for record in records])
+        scored = [(record, record.score) for record in records if record.score is not None]
+        completed = [score.value for record, score in scored if not record.truncated]
+        parts: dict[str, list[float]] = {}
+        for _, score in scored:
+            for component, value in score.component_values.items():
+                parts.setdefault(component, []).append(value)
+        total = math.fsum(score.value for _, score in scored)
+        return BenchmarkResult(
+            name=name,
+            score=total / len(records) if records else math.nan,
+            score_completed=_mean(completed) if completed else None,
+            components={component: _mean(values) for component, values in parts.items()},
+            num_examples=len(records),
+            num_scored=len(scored),
+            num_completed=len(completed),
+            num_errors=outcomes["failed"],
+            num_truncated=outcomes["truncated"],
+            elapsed_seconds=elapsed_seconds,
+            records=records,
+            metadata=dict(metadata or {}),
+            component_counts={component: len(values) for component, values in parts.items()},
+            num_remaining=num_remaining,
+            num_credited=outcomes["credited"],
+            num_wrong=outcomes["wrong"],
+            num_no_answer=outcomes["no_answer"],
+        )
 
     @staticmethod
     def from_exception(error: BaseException) -> BenchmarkResult | None:
@@ -113,7 +120,7 @@ class BenchmarkResult:
                 result = BenchmarkResult.from_exception(error)
 
         Args:
-            error: What `run_benchmark` or `run_benchmarks` raised.
+            error: What a run of one or several benchmarks raised.
 
         Returns:
             The result over the finished items, or None if the exception did not stop a run.
@@ -126,6 +133,17 @@ class BenchmarkResult:
         """Return, by name, the benchmarks that were finished and the one that was stopped, last."""
         return dict(cast("Mapping[str, BenchmarkResult]", find(error, "benchmarks") or {}))
 
+    @property
+    def num_expected(self) -> int:
+        """How many samples a whole run has."""
+        return self.num_examples + self.num_remaining
+
+    @property
+    def score_bounds(self) -> tuple[float, float]:
+        """What `score` is if each failed sample scores 0, as it does there, and if each scores 1."""
+        most = self.score + self.num_errors / self.num_examples if self.records else math.nan
+        return self.score, most
+
 
 def attach_results(error: BaseException, results: Mapping[str, BenchmarkResult]) -> None:
     """Let an exception carry what was finished, and say so where it is shown."""
@@ -134,47 +152,5 @@ def attach_results(error: BaseException, results: Mapping[str, BenchmarkResult])
         add_note(error, _NOTE)
 
 
-def summarize(
-    name: str,
-    records: Iterable[EvaluationRecord],
-    *,
-    elapsed_seconds: float,
-    metadata: Mapping[str, Any],
-    num_remaining: int = 0,
-) -> BenchmarkResult:
-    """Compute the figures of a run."""
-    records = tuple(records)
-    scored = [(record, record.score) for record in records if record.score is not None]
-    completed = [score.value for record, score in scored if not record.truncated]
-    parts: dict[str, list[float]] = {}
-    for _, score in scored:
-        for component, value in score.component_values.items():
-            parts.setdefault(component, []).append(value)
-    total = math.fsum(score.value for _, score in scored)
-    return BenchmarkResult(
-        name=name,
-        score=total / len(records) if records else math.nan,
-        score_completed=_mean(completed) if completed else None,
-        components={component: _mean(values) for component, values in parts.items()},
-        num_examples=len(records),
-        num_scored=len(scored),
-        num_completed=len(completed),
-        num_errors=len(records) - len(scored),
-        num_truncated=len(scored) - len(completed),
-        elapsed_seconds=elapsed_seconds,
-        records=records,
-        metadata=dict(metadata),
-        component_counts={component: len(values) for component, values in parts.items()},
-        num_remaining=num_remaining,
-    )
-
-
 def _mean(values: list[float]) -> float:
     return math.fsum(values) / len(values)
-
-
-def _copied(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
-    if not isinstance(cast("object", metadata), Mapping):
-        msg = f"metadata must be a mapping, got {metadata!r}"
-        raise TypeError(msg)
-    return snapshot(dict(metadata))

@@ -1,0 +1,219 @@
+"""Playing the samples of a benchmark with a policy, by core's collection."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias, cast
+
+import anyio
+
+from rolloutlib._calls import check_count, is_async
+from rolloutlib.evals._benchmark import Benchmark
+from rolloutlib.evals._plain import to_plain
+from rolloutlib.evals._recorder import Recorder, log_header
+from rolloutlib.evals._results import BenchmarkResult, attach_results
+from rolloutlib.evals._samples import Samples
+from rolloutlib.rollouts import (
+    AsyncBatchedPolicy,
+    AsyncCollector,
+    AsyncPolicy,
+    Policy,
+    Retry,
+    Timeouts,
+    TrajectoryGroup,
+    acollect,
+    collect,
+)
+from rolloutlib.rollouts._events import OnEvent
+from rolloutlib.rollouts._portals import start_portal, try_in_loop
+
+__all__ = ["AnyPolicy", "PolicySettings", "aplay", "play"]
+
+AnyGroup: TypeAlias = TrajectoryGroup[Any, Any, Any]
+AnyPolicy: TypeAlias = Policy[Any, Any] | AsyncPolicy[Any, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PolicySettings:
+    """What a run with a policy is asked for beside its policy, as `run_benchmark` explains it."""
+
+    epochs: int = 1
+    seed: int = 0
+    shuffle: bool = False
+    item_ids: Sequence[str] | None = None
+    max_steps: int | None = None
+    concurrency: int | anyio.CapacityLimiter = 1
+    retry: Retry | None = None
+    timeouts: Timeouts | None = None
+    max_failures: int | None = 100
+    max_errors: int | None = None
+    on_event: OnEvent | None = None
+    log: str | os.PathLike[str] | None = None
+    model: str | None = None
+    metadata: Mapping[str, Any] | None = None
+    inline: bool = False
+
+
+def play(
+    benchmark: Benchmark[Any],
+    policy: AnyPolicy,
+    settings: PolicySettings,
+    *,
+    limit: int | None,
+    fail_fast: bool,
+) -> BenchmarkResult:
+    """Play all samples, in this thread or in an event loop on another."""
+    plan = _Plan(benchmark, policy, settings, limit=limit, fail_fast=fail_fast)
+    with plan.attaching():
+        if plan.is_plain:
+            groups: Generator[AnyGroup] = collect(**plan.arguments)
+            with contextlib.closing(groups):
+                for _ in groups:  # the recorder keeps them
+                    pass
+        else:
+            with start_portal() as portal:
+                _, error = try_in_loop(portal, plan.drive_in_loop)
+            if error is not None:
+                raise error
+        return plan.recorder.result()
+
+
+async def aplay(
+    benchmark: Benchmark[Any],
+    policy: AnyPolicy,
+    settings: PolicySettings,
+    *,
+    limit: int | None,
+    fail_fast: bool,
+) -> BenchmarkResult:
+    """Play all samples: `play`'s asynchronous twin."""
+    plan = _Plan(benchmark, policy, settings, limit=limit, fail_fast=fail_fast)
+    with plan.attaching():
+        await plan.drive()
+        return plan.recorder.result()
+
+
+class _Plan:
+    """What a run is going to do."""
+
+    def __init__(
+        self,
+        benchmark: Benchmark[Any],
+        policy: AnyPolicy,
+        settings: PolicySettings,
+        *,
+        limit: int | None,
+        fail_fast: bool,
+    ) -> None:
+        if not callable(cast("object", policy)):
+            msg = f"policy must be callable, got {policy!r}"
+            raise TypeError(msg)
+        if settings.max_errors is not None:
+            check_count("max_errors", settings.max_errors, least=0)
+        if settings.model is not None and not isinstance(cast("object", settings.model), str):
+            msg = f"model must be a name or None, got {settings.model!r}"
+            raise TypeError(msg)
+        samples = Samples(
+            benchmark,
+            limit=limit,
+            item_ids=settings.item_ids,
+            shuffle=settings.shuffle,
+            epochs=settings.epochs,
+            seed=settings.seed,
+        )
+        path = None if settings.log is None else Path(settings.log).absolute()
+        self.benchmark = benchmark
+        self.recorder = Recorder(
+            samples,
+            path=path,
+            header={} if path is None else _header(samples, policy, settings, limit),
+            max_errors=settings.max_errors,
+        )
+        self.is_plain = not (
+            settings.concurrency != 1
+            or settings.timeouts is not None
+            or is_async(policy)
+            or is_async(benchmark.make_env)
+        )
+        self.arguments: dict[str, Any] = {
+            "items": samples.samples,
+            "make_env": self.recorder.make_env,
+            "policy": policy,
+            "get_item_id": samples.item_id,
+            "get_seed": samples.seed_of,
+            "seed": samples.seed,
+            "max_steps": settings.max_steps,
+            "on_error": "raise" if fail_fast else "record",
+            "max_failures": settings.max_failures,
+            "retry": settings.retry,
+            "timeouts": settings.timeouts,
+            "on_event": settings.on_event,
+            "store": self.recorder,
+        }
+        self._batched: AsyncBatchedPolicy[Any, Any] | None = (
+            cast("AsyncBatchedPolicy[Any, Any]", policy)
+            if isinstance(policy, AsyncBatchedPolicy)
+            else None
+        )
+        self._loop_arguments: dict[str, Any] = {
+            **self.arguments,
+            "concurrency": settings.concurrency,
+            "inline": settings.inline,
+        }
+
+    async def drive(self) -> None:
+        """Play all samples in the present event loop."""
+        run: AsyncCollector[Any, Any, Any] = acollect(**self._loop_arguments)
+        async with run as groups:
+            async for _ in groups:  # the recorder keeps them
+                pass
+
+    async def drive_in_loop(self) -> None:
+        """Play all samples in an event loop that is there for nothing else."""
+        async with contextlib.AsyncExitStack() as stack:
+            if self._batched is not None:  # nobody else can enter it
+                await stack.enter_async_context(self._batched)
+            await self.drive()
+
+    @contextlib.contextmanager
+    def attaching(self) -> Generator[None]:
+        """Let an exception that stops the run carry what was finished."""
+        try:
+            yield
+        except BaseException as error:
+            if self.recorder.prepared:
+                self.recorder.rescue(error)
+                attach_results(error, {self.benchmark.name: self.recorder.result()})
+            raise
+
+
+def _header(
+    samples: Samples[Any], policy: AnyPolicy, settings: PolicySettings, limit: int | None
+) -> dict[str, Any]:
+    return log_header(
+        samples,
+        model=_model(policy) if settings.model is None else settings.model,
+        settings={
+            "limit": None if limit is None else int(limit),
+            "item_ids": None if settings.item_ids is None else list(settings.item_ids),
+            "shuffle": bool(settings.shuffle),
+            "epochs": int(settings.epochs),
+            "max_steps": None if settings.max_steps is None else int(settings.max_steps),
+            "metadata": to_plain(settings.metadata or {}),
+        },
+    )
+
+
+def _model(policy: Any) -> str:
+    """Return what a policy says it is, or the name of its function or class."""
+    model: object = getattr(policy, "model", None)
+    if isinstance(model, str):
+        return model
+    if isinstance(policy, functools.partial):
+        return _model(cast("functools.partial[Any]", policy).func)
+    return getattr(policy, "__qualname__", type(policy).__qualname__)

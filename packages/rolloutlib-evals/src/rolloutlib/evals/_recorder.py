@@ -1,0 +1,193 @@
+"""Keeping the samples of a run as they end: as records, and in the run's log."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import platform
+import time
+from collections.abc import Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from rolloutlib.evals._plain import encode
+from rolloutlib.evals._records import EvaluationRecord
+from rolloutlib.evals._results import BenchmarkResult
+from rolloutlib.evals._samples import Sample, Samples
+from rolloutlib.rollouts import TrajectoryGroup
+from rolloutlib.rollouts._identity import describe_function
+from rolloutlib.storage import GroupStore, read_settings
+
+__all__ = ["ErrorBudgetError", "LOG_VERSION", "Recorder", "log_header"]
+
+AnyGroup: TypeAlias = TrajectoryGroup[Any, Any, Any]
+
+LOG_VERSION = 1
+"""The version of the header and of the samples in a log."""
+
+
+class ErrorBudgetError(RuntimeError):
+    """Raised when more samples have failed than a run may have: its figures would mean little."""
+
+
+class Recorder:
+    """Makes a record of each sample that ends; to the engine it is the store of the run.
+
+    Args:
+        samples: The samples of the run.
+        path: The log, or None.
+        header: What the log is begun with.
+        max_errors: How many samples may fail.
+
+    Attributes:
+        records: The records by index and epoch.
+        prepared: Whether all was found to be in order, and the run is about to begin.
+    """
+
+    def __init__(
+        self,
+        samples: Samples[Any],
+        *,
+        path: Path | None,
+        header: Mapping[str, Any],
+        max_errors: int | None,
+    ) -> None:
+        self.records: dict[tuple[int, int], EvaluationRecord] = {}
+        self.prepared = False
+        self._samples = samples
+        self._path = path
+        self._log = (
+            None if path is None else GroupStore(path, encode=encode, decode=lambda _, value: value)
+        )
+        self._header = header
+        self._max_errors = max_errors
+        self._num_errors = 0
+        self._begun: dict[tuple[int, int], tuple[datetime.datetime, float]] = {}
+        self._since = time.perf_counter()
+
+    def make_env(self, sample: Sample) -> Any:
+        """Make the environment of a sample, and remember when the first attempt at it began."""
+        moment = datetime.datetime.now(datetime.UTC), time.perf_counter()
+        self._begun.setdefault((sample["index"], sample["epoch"]), moment)
+        return self._samples.make_env(sample)
+
+    def result(self) -> BenchmarkResult:
+        """Return the figures of the samples so far."""
+        return BenchmarkResult.from_records(
+            self._samples.benchmark.name,
+            self.records.values(),
+            elapsed_seconds=time.perf_counter() - self._since,
+            metadata=self._samples.benchmark.metadata,
+            num_remaining=len(self._samples.samples) - len(self.records),
+        )
+
+    def rescue(self, error: BaseException) -> None:
+        """Record the samples that have ended and that an exception kept from being handed out."""
+        for group in TrajectoryGroup.all_from_exception(error):
+            record = EvaluationRecord.from_group(self._timed(group))
+            self.records.setdefault((record.index, record.epoch), record)
+
+    def read_seed(self) -> int | None:
+        """Return the seed of the run."""
+        return self._samples.seed
+
+    def prepare(self, settings: Mapping[str, Any]) -> None:
+        """Begin the log, or check that it is one of this very run.
+
+        Raises:
+            ValueError: It is not; the message says what has changed.
+        """
+        del settings  # the header tells more
+        if self._log is not None and self._path is not None:
+            self._log.prepare({**self._header, "versions": _versions(self._path)})
+        self.prepared = True
+
+    def check(self, value: object) -> None:
+        """Refuse what the log cannot hold."""
+        if self._log is not None:
+            self._log.check(value)
+
+    def load(self, position: int) -> AnyGroup | None:
+        """Return a sample that the log has."""
+        group = None if self._log is None else self._log.load(position)
+        if group is not None:
+            self._add(group)
+        return group
+
+    def save(self, position: int, group: AnyGroup) -> None:
+        """Keep a sample that has ended.
+
+        Raises:
+            ErrorBudgetError: It is one failure too many.
+        """
+        group = self._timed(group)
+        if self._log is not None:
+            self._log.save(position, group)
+        self._add(group)
+
+    def finish(self, num_items: int) -> None:
+        """Take note of the end of the samples."""
+        if self._log is not None:
+            self._log.finish(num_items)
+
+    def close(self) -> None:
+        """Let go of the log."""
+        if self._log is not None:
+            self._log.close()
+
+    def _timed(self, group: AnyGroup) -> AnyGroup:
+        key = (group.item["index"], group.item["epoch"])
+        begun = self._begun.pop(key, None)
+        if begun is None:  # no environment was asked for
+            return group
+        times = {"started": begun[0].isoformat(), "seconds": time.perf_counter() - begun[1]}
+        return dataclasses.replace(group, metadata={**group.metadata, **times})
+
+    def _add(self, group: AnyGroup) -> None:
+        record = EvaluationRecord.from_group(group)
+        self.records[record.index, record.epoch] = record
+        self._num_errors += record.score is None
+        if self._max_errors is not None and self._num_errors > self._max_errors:
+            name = self._samples.benchmark.name
+            msg = (
+                f"{self._num_errors} samples of benchmark {name!r} have failed, more than "
+                f"max_errors={self._max_errors}; the last with "
+                f"{record.metadata['error_type']}: {record.error}"
+            )
+            raise ErrorBudgetError(msg)
+
+
+def log_header(samples: Samples[Any], *, model: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a log begins with, but for the versions."""
+    benchmark = samples.benchmark
+    return {
+        "evaluation": LOG_VERSION,
+        "benchmark": benchmark.name,
+        "benchmark_metadata": dict(benchmark.metadata),
+        "dataset": samples.fingerprint,
+        "num_items": len(samples.ids),
+        "num_samples": len(samples.samples),
+        "make_env": describe_function(benchmark.make_env),
+        "model": model,
+        "seed": samples.seed,
+        **settings,
+    }
+
+
+def _versions(path: Path) -> Any:
+    """Return the versions that a log was begun with, or the present ones for a new log.
+
+    They are told and not compared: a run may be gone on with after an update of Python.
+    """
+    try:
+        before = read_settings(path) or {}
+    except (
+        OSError,
+        ValueError,
+    ):  # none yet, or not a whole line of one; or no log, as is told later
+        before = {}
+    return before.get("versions") or {
+        "python": platform.python_version(),
+        **{name: version(name) for name in ("rolloutlib-core", "rolloutlib-evals")},
+    }
