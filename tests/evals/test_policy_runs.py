@@ -21,6 +21,7 @@ from rolloutlib.evals import (
     run_benchmark,
     run_benchmarks,
 )
+from rolloutlib.evals.statistics import mean_score
 from rolloutlib.rollouts import (
     AsyncBatchedPolicy,
     BatchedPolicy,
@@ -115,6 +116,12 @@ def test_wrong_answers_and_missing_ones_are_told_apart() -> None:
     result = run_benchmark(sums(3), policy=lambda question: replies[question.split()[0]])
     assert [record.outcome for record in result.records] == ["wrong", "no_answer", "credited"]
     assert (result.num_wrong, result.num_no_answer, result.num_credited) == (1, 1, 1)
+
+
+def test_the_scores_of_each_item_are_what_statistics_take() -> None:
+    result = run_benchmark(sums(2), policy=Failing({1: OSError("gone")}, times=1), epochs=2)
+    assert result.item_scores == {"sum-0": [1.0, 1.0], "sum-1": [None, 1.0]}
+    assert mean_score(result.item_scores).value == result.score
 
 
 def test_an_episode_that_is_cut_short_is_truncated_whatever_it_scores() -> None:

@@ -139,6 +139,19 @@ class BenchmarkResult:
         return self.num_examples + self.num_remaining
 
     @property
+    def item_scores(self) -> dict[str, list[float | None]]:
+        """The scores of each item, one an epoch, None where a sample failed.
+
+        This is what `rolloutlib.evals.statistics` works on.
+        """
+        scores: dict[str, list[float | None]] = {}
+        for record in self.records:
+            name = str(record.index) if record.item_id is None else record.item_id
+            value = None if record.score is None else record.score.value
+            scores.setdefault(name, []).append(value)
+        return scores
+
+    @property
     def score_bounds(self) -> tuple[float, float]:
         """What `score` is if each failed sample scores 0, as it does there, and if each scores 1."""
         most = self.score + self.num_errors / self.num_examples if self.records else math.nan
