@@ -163,6 +163,8 @@ def test_failed_votes_are_bounded_by_answers_that_are_wrong_and_right() -> None:
     assert estimate.value == pytest.approx(0.5)
     assert estimate.bounds == pytest.approx((0, 1))
     assert (estimate.num_samples, estimate.num_failed, estimate.name) == (4, 2, "maj@4")
+    joined = maj_at_k({0: ["a", "b", "b", None]}, {0: [1, 0, 0, None]}, 4)
+    assert joined.bounds == (0, 0.5)  # with the one right vote there is, it ties
 
 
 def test_votes_need_an_answer_for_each_score() -> None:

@@ -93,6 +93,13 @@ def test_the_bootstrap_draws_whole_clusters() -> None:
     assert clustered.width > 2.5 * independent.width
 
 
+def test_the_bootstrap_of_clusters_of_different_sizes_agrees_with_the_t_interval() -> None:
+    clusters = {item: int(item**0.5) for item in range(2500)}  # 50, of 1 to 99 items
+    estimate = mean_score(drawn(2500, 1), clusters=clusters)
+    plain, resampled = estimate.t_interval(), estimate.bootstrap_interval()
+    assert (resampled.low, resampled.high) == pytest.approx((plain.low, plain.high), abs=6e-3)
+
+
 def test_a_seed_makes_one_bootstrap_interval() -> None:
     estimate = mean_score(drawn(80, 3))
     assert estimate.bootstrap_interval(seed=3) == estimate.bootstrap_interval(seed=3)
