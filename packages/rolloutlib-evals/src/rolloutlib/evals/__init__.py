@@ -1,6 +1,6 @@
 """Evaluation: benchmarks, runs over them with honest figures, and a display of progress."""
 
-from rolloutlib.evals import benchmarks
+from rolloutlib.evals import benchmarks, statistics
 from rolloutlib.evals._benchmark import Benchmark
 from rolloutlib.evals._item import AsyncEvaluationCallback, EvaluationCallback
 from rolloutlib.evals._log import EvaluationLog, read_log
@@ -30,4 +30,5 @@ __all__ = [
     "regrade_log",
     "run_benchmark",
     "run_benchmarks",
+    "statistics",
 ]
