@@ -69,6 +69,27 @@ def test_a_store_may_be_ones_own(concurrency: int) -> None:
     assert store.calls == ["prepare", "finish 2", "close"] * 2
 
 
+@pytest.mark.parametrize("inline", [False, True])
+async def test_a_store_that_never_blocks_is_called_on_the_event_loop(inline: bool) -> None:
+    threads: set[threading.Thread] = set()
+
+    class Watched(MemoryStore):
+        def load(self, position: int) -> AnyGroup | None:
+            threads.add(threading.current_thread())
+            return super().load(position)
+
+        def save(self, position: int, group: AnyGroup) -> None:
+            threads.add(threading.current_thread())
+            super().save(position, group)
+
+    store: Any = Watched()
+    store.inline = inline
+    async with acollect([*"ab"], make_env, policy, store=store) as groups:
+        assert len([group async for group in groups]) == 2
+    assert (threading.current_thread() in threads) == inline
+    assert len(store.kept) == 2
+
+
 @pytest.mark.parametrize("concurrency", [1, 2])
 def test_a_group_that_could_not_be_kept_travels_with_the_error(concurrency: int) -> None:
     store = MemoryStore()

@@ -25,6 +25,8 @@ class Store(Protocol):
     each group that it plays, and `finish` if it comes to the end of the items. It calls `close` once
     at its end, whatever that is, but not if no group was asked for. All may be called on several
     threads, one at a time, but for `check`, which asynchronous runs call on the event loop at any time.
+    One with a true attribute `inline` is called on the event loop for everything, since it never blocks
+    for long: two changes of threads an item cost more than most that it does.
     """
 
     def read_seed(self) -> int | None:
@@ -137,6 +139,8 @@ class RunStore:
 
     async def _on_thread(self, function: Callable[..., Any], *args: Any) -> Any:
         """Call the store, which may block, on a thread; one call at a time."""
+        if getattr(self._store, "inline", False):
+            return function(*args)
         if self._limiter is None:  # made here, since it belongs to the event loop of the run
             self._limiter = anyio.CapacityLimiter(1)
         return await anyio.to_thread.run_sync(function, *args, limiter=self._limiter)
