@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,6 +23,7 @@ from rolloutlib.evals import (
     run_benchmark,
     run_benchmarks,
 )
+from rolloutlib.evals.benchmarks import aime, gsm8k
 from rolloutlib.evals.statistics import mean_score
 from rolloutlib.rollouts import (
     AsyncBatchedPolicy,
@@ -30,6 +33,7 @@ from rolloutlib.rollouts import (
     derive_seed,
     rollout,
 )
+from rolloutlib.scores import Score
 
 pytestmark = pytest.mark.anyio
 
@@ -216,6 +220,27 @@ def test_environments_do_not_change_the_items_of_the_benchmark() -> None:
     benchmark = Benchmark("greedy", [[1], [2]], Greedy)
     assert run_benchmark(benchmark, policy=add, epochs=3).score == 1.0
     assert benchmark.items == ([1], [2])
+
+
+@pytest.mark.parametrize("inline", [False, True])
+async def test_environments_that_never_block_need_no_threads(inline: bool) -> None:
+    threads: set[threading.Thread] = set()
+
+    class Watched(SumEnv):
+        def evaluate(self, action: str) -> Score:
+            threads.add(threading.current_thread())
+            return super().evaluate(action)
+
+    benchmark = dataclasses.replace(sums(make_env=Watched), inline=inline)
+    await arun_benchmark(benchmark, policy=aadd)
+    assert len(threads) == (1 if inline else 6)
+    assert (threading.current_thread() in threads) == inline
+
+
+def test_the_environments_of_the_built_in_benchmarks_never_block() -> None:
+    assert gsm8k([]).inline
+    assert aime([]).inline
+    assert not sums().inline
 
 
 def test_failures_are_tried_again_as_told() -> None:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar, cast
 
+from rolloutlib._values import to_bool
+
 __all__ = ["Benchmark"]
 
 ItemT = TypeVar("ItemT")
@@ -21,6 +23,8 @@ class Benchmark(Generic[ItemT]):
         make_env: Makes a fresh environment of an item.
         metadata: Facts about the benchmark, which its results repeat.
         item_id: Names an item, the same in every run; without it an item is named by its index.
+        inline: Whether its environments never block, so that asynchronous runs may call them on the event
+            loop; otherwise each synchronous environment has a thread of its own.
 
     Raises:
         TypeError: A field has the wrong type.
@@ -32,6 +36,7 @@ class Benchmark(Generic[ItemT]):
     make_env: Callable[[ItemT], Any]
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
     item_id: Callable[[ItemT], str] | None = None
+    inline: bool = field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
         if not isinstance(cast("object", self.name), str):
@@ -47,5 +52,6 @@ class Benchmark(Generic[ItemT]):
         if not isinstance(cast("object", self.metadata), Mapping):
             msg = f"metadata of benchmark {self.name!r} must be a mapping, got {self.metadata!r}"
             raise TypeError(msg)
+        object.__setattr__(self, "inline", to_bool(self.inline, "inline"))
         object.__setattr__(self, "items", tuple(self.items))
         object.__setattr__(self, "metadata", dict(self.metadata))

@@ -35,6 +35,8 @@ def to_plain(value: Any) -> Any:
 
     What cannot be stored, such as an open file, becomes None: an item may hold more than data.
     """
+    if value is None or type(value) in (bool, int, float, str):
+        return value
     if isinstance(value, Mapping):
         pairs = cast("Mapping[Any, Any]", value).items()
         return {key: to_plain(item) for key, item in pairs}

@@ -162,6 +162,7 @@ class _Plan:
         )
         self._loop_arguments: dict[str, Any] = {
             **self.arguments,
+            "make_env": self.recorder.amake_env,
             "concurrency": settings.concurrency,
             "inline": settings.inline,
         }

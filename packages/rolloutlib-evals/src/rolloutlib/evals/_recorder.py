@@ -9,8 +9,13 @@ import time
 from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
+import anyio.lowlevel
+import gymnasium as gym
+
+from rolloutlib._calls import is_awaitable
+from rolloutlib.envs import as_async
 from rolloutlib.evals._plain import encode
 from rolloutlib.evals._records import EvaluationRecord
 from rolloutlib.evals._results import BenchmarkResult
@@ -42,6 +47,8 @@ class Recorder:
 
     Attributes:
         records: The records by index and epoch.
+        inline: That asynchronous runs call it on the event loop: writing a line takes less time than a
+            change of threads.
         prepared: Whether all was found to be in order, and the run is about to begin.
     """
 
@@ -54,6 +61,7 @@ class Recorder:
         max_errors: int | None,
     ) -> None:
         self.records: dict[tuple[int, int], EvaluationRecord] = {}
+        self.inline = True
         self.prepared = False
         self._samples = samples
         self._path = path
@@ -71,6 +79,16 @@ class Recorder:
         moment = datetime.datetime.now(datetime.UTC), time.perf_counter()
         self._begun.setdefault((sample["index"], sample["epoch"]), moment)
         return self._samples.make_env(sample)
+
+    async def amake_env(self, sample: Sample) -> Any:
+        """The asynchronous twin of `make_env`."""
+        await anyio.lowlevel.checkpoint()  # the only one of a sample where nothing else suspends
+        made = self.make_env(sample)
+        if is_awaitable(made):
+            made = await made
+        if self._samples.benchmark.inline and isinstance(made, gym.Env):
+            return as_async(cast("gym.Env[Any, Any]", made), inline=True)
+        return made
 
     def result(self) -> BenchmarkResult:
         """Return the figures of the samples so far."""

@@ -90,7 +90,7 @@ def aime(
         check_few_shot(shots, items)
         make_env = partial(make_env, few_shot=[(shot.question, _solution(shot)) for shot in shots])
         metadata["few_shot"] = [shot.example_id for shot in shots]
-    return Benchmark("aime", items, make_env, metadata, example_id)
+    return Benchmark("aime", items, make_env, metadata, example_id, inline=True)
 
 
 def _read(rows: Iterable[MathExample | Mapping[str, Any]]) -> tuple[MathExample, ...]:

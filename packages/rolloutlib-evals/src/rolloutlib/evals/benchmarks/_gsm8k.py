@@ -84,7 +84,7 @@ def gsm8k(
         check_few_shot(shots, items)
         make_env = partial(make_env, few_shot=[(shot.question, _solution(shot)) for shot in shots])
         metadata["few_shot"] = [shot.example_id for shot in shots]
-    return Benchmark("gsm8k", items, make_env, metadata, example_id)
+    return Benchmark("gsm8k", items, make_env, metadata, example_id, inline=True)
 
 
 def _read(rows: Iterable[MathExample | Mapping[str, Any]]) -> tuple[MathExample, ...]:
