@@ -67,6 +67,17 @@ def test_the_new_log_has_the_new_scores_and_the_old_trajectories(log: Path) -> N
         run_benchmark(sums(), policy=Failing({}), epochs=2, log=new)
 
 
+def test_a_log_that_was_graded_anew_can_be_graded_again(log: Path) -> None:
+    new = log.with_name("new.jsonl")
+    regrade_log(log, grade=lambda record: record.item["a"] / 10, to=new)
+
+    def double(record: EvaluationRecord) -> float:
+        assert record.score is not None
+        return 2 * record.score.value
+
+    assert regrade_log(new, grade=double).records[-1].score == Score(1.0)
+
+
 def test_what_cannot_be_graded_has_failed_and_can_be_graded_later(log: Path) -> None:
     new, newer = log.with_name("new.jsonl"), log.with_name("newer.jsonl")
 

@@ -84,7 +84,7 @@ def _regrade(
         if trajectory is None:
             yield group
             continue
-        ended = dataclasses.replace(group, trajectories=(trajectory,), scores=(), errors=())
+        ended = dataclasses.replace(group, trajectories=(trajectory,), errors=())
         record = EvaluationRecord.from_group(ended)
         try:
             scores = (Score.from_value(score(record)),)
