@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar, cast
 
 from rolloutlib._values import to_bool
+from rolloutlib.datasets import RLDataset
 
 __all__ = ["Benchmark"]
 
@@ -55,3 +56,9 @@ class Benchmark(Generic[ItemT]):
         object.__setattr__(self, "inline", to_bool(self.inline, "inline"))
         object.__setattr__(self, "items", tuple(self.items))
         object.__setattr__(self, "metadata", dict(self.metadata))
+
+    def to_dataset(self) -> RLDataset[ItemT, Any]:
+        """Return the items as a data set to train on, in the same environments and by the same names."""
+        return RLDataset(
+            self.items, dict(self.metadata), make_env=self.make_env, get_item_id=self.item_id
+        )

@@ -19,6 +19,9 @@ from rolloutlib.evals.benchmarks._math import (
 
 __all__ = ["AIME_PROMPT_SUFFIX", "AIMEEnv", "aime"]
 
+_2025 = "MathArena/aime_2025"
+_YEARS = {2024: "HuggingFaceH4/aime_2024", 2025: _2025}
+
 AIME_PROMPT_SUFFIX = (
     "\n\nThis is an AIME problem. The answer is an integer from 000 to 999. Show your work step by"
     " step, then put your final answer in \\boxed{}."
@@ -56,10 +59,12 @@ def aime(
     examples: Iterable[MathExample | Mapping[str, Any]] | None = None,
     *,
     split: str = "test",
-    dataset: str = "MathArena/aime_2025",
+    dataset: str = _2025,
     system_prompt: str | None = None,
     prompt_suffix: str = AIME_PROMPT_SUFFIX,
     few_shot: Iterable[MathExample | Mapping[str, Any]] = (),
+    year: int | None = None,
+    revision: str | None = None,
 ) -> Benchmark[MathExample]:
     """Make an AIME benchmark.
 
@@ -73,24 +78,37 @@ def aime(
         prompt_suffix: What follows each problem in the user's message.
         few_shot: Worked examples that come before each problem as earlier turns of the chat, in the
             form of `examples`. The reply is the column "solution", or else the answer in a box.
+        year: 2024 or 2025 calls the benchmark "aime_2024" or "aime_2025", and loads the data set of that
+            year unless another is given.
+        revision: A commit, branch or tag of a data set on the Hub; by default a fixed commit of those
+            of 2024 and 2025, and the newest of another. The commit that was loaded stands in the
+            metadata.
 
     Raises:
         ImportError: Loading needs the `benchmarks` extra, which is not installed.
         OSError: The data set cannot be read.
         TypeError: An example is neither a `MathExample` nor a mapping.
-        ValueError: An example lacks a column, its answer is no integer from 0 to 999, or a worked
-            example is one of the problems.
+        ValueError: The year is another, an example lacks a column, its answer is no integer from 0 to
+            999, or a worked example is one of the problems.
     """
-    rows = load_rows(dataset, split=split) if examples is None else examples
-    items = _read(rows)
+    name = "aime"
+    if year is not None:
+        if year not in _YEARS:
+            msg = f"year must be one of {list(_YEARS)}, got {year!r}: pass `dataset` for another"
+            raise ValueError(msg)
+        name = f"aime_{year}"
+        dataset = _YEARS[year] if dataset == _2025 else dataset
     metadata: dict[str, Any] = {"dataset": dataset, "split": split, "task": "single_turn_math"}
+    if examples is None:
+        examples, metadata["revision"] = load_rows(dataset, split=split, revision=revision)
+    items = _read(examples)
     make_env = partial(AIMEEnv, system_prompt=system_prompt, prompt_suffix=prompt_suffix)
     shots = _read(few_shot)
     if shots:
         check_few_shot(shots, items)
         make_env = partial(make_env, few_shot=[(shot.question, _solution(shot)) for shot in shots])
         metadata["few_shot"] = [shot.example_id for shot in shots]
-    return Benchmark("aime", items, make_env, metadata, example_id, inline=True)
+    return Benchmark(name, items, make_env, metadata, example_id, inline=True)
 
 
 def _read(rows: Iterable[MathExample | Mapping[str, Any]]) -> tuple[MathExample, ...]:

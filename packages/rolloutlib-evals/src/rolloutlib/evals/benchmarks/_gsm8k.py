@@ -50,6 +50,7 @@ def gsm8k(
     config: str = "main",
     system_prompt: str | None = None,
     few_shot: int | Iterable[MathExample | Mapping[str, Any]] = 0,
+    revision: str | None = None,
 ) -> Benchmark[MathExample]:
     """Make the GSM8K benchmark.
 
@@ -64,6 +65,8 @@ def gsm8k(
         few_shot: Worked examples that come before each problem as earlier turns of the chat, in the
             form of `examples`, or how many to take from the beginning of the training split of
             `dataset`. The notes for a calculator in their answers, `<<3*4=12>>`, are left out.
+        revision: A commit, branch or tag of a data set on the Hub; by default a fixed commit of
+            "openai/gsm8k", and the newest of another. The commit that was loaded stands in the metadata.
 
     Raises:
         ImportError: Loading needs the `benchmarks` extra, which is not installed.
@@ -72,14 +75,18 @@ def gsm8k(
         ValueError: An example lacks a column, its answer holds no number, or a worked example is
             one of the problems.
     """
-    rows = load_rows(dataset, split=split, config=config) if examples is None else examples
-    items = _read(rows)
     metadata: dict[str, Any] = {"dataset": dataset, "split": split, "task": "single_turn_math"}
+    if examples is None:
+        examples, loaded = load_rows(dataset, split=split, config=config, revision=revision)
+        metadata["revision"] = loaded
+        revision = loaded or revision
+    items = _read(examples)
     make_env = partial(GSM8KEnv, system_prompt=system_prompt)
     if few_shot != 0:
         if isinstance(few_shot, int):
             check_count("few_shot", few_shot)
-            few_shot = islice(load_rows(dataset, split="train", config=config), few_shot)
+            training = load_rows(dataset, split="train", config=config, revision=revision)
+            few_shot = islice(training.rows, few_shot)
         shots = _read(few_shot)
         check_few_shot(shots, items)
         make_env = partial(make_env, few_shot=[(shot.question, _solution(shot)) for shot in shots])

@@ -7,16 +7,36 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
-__all__ = ["load_rows"]
+__all__ = ["Rows", "load_rows"]
+
+# The commits that stand for data sets by default.
+_PINNED = {
+    "HuggingFaceH4/aime_2024": "2fe88a2f1091d5048c0f36abc874fb997b3dd99a",
+    "MathArena/aime_2025": "c94da77eb22bbd6439e62a323bec18493a421302",
+    "openai/gsm8k": "cc7b047b6e5bb11b4f1af84efc572db110a51b3c",
+}
 
 _BUILDERS = {".csv": "csv", ".json": "json", ".parquet": "parquet"}
 
 
+class Rows(NamedTuple):
+    """The rows of a data set.
+
+    Attributes:
+        rows: The rows.
+        revision: The commit on the Hugging Face Hub that they are of; None for local files, and where
+            it cannot be told.
+    """
+
+    rows: Iterable[Mapping[str, Any]]
+    revision: str | None = None
+
+
 def load_rows(
-    dataset: str, *, split: str, config: str | None = None
-) -> Iterable[Mapping[str, Any]]:
+    dataset: str, *, split: str, config: str | None = None, revision: str | None = None
+) -> Rows:
     """Load the rows of a data set.
 
     Args:
@@ -25,35 +45,45 @@ def load_rows(
         split: Which part to load, or an expression of `datasets` like "test[:100]" or "train+test".
             A file is one part, and so may a data set be: that is loaded then.
         config: Which configuration to load, of a data set that has it.
+        revision: A commit, branch or tag of a data set on the Hugging Face Hub. By default a commit that
+            is fixed here, for the data sets of the built-in benchmarks, else the newest.
 
     Raises:
         ImportError: The `datasets` library is needed and not installed.
         OSError: The data cannot be read; the message says what to pass instead.
         TypeError: A line of the file is JSON, but not an object.
-        ValueError: A line of the file is not JSON, or there is no such split.
+        ValueError: A line of the file is not JSON, there is no such split, or a revision is asked
+            for of a local file.
     """
     path = Path(dataset)
     suffix = path.suffix.lower()
+    local = path.exists() or suffix == ".jsonl"
+    if local and revision is not None:
+        msg = f"{dataset!r} is local and has no revisions, got revision={revision!r}"
+        raise ValueError(msg)
     if suffix == ".jsonl":
         if not path.is_file():
             msg = f"there is no file {dataset!r} in {str(Path.cwd())!r}; pass `examples`, or another path"
             raise FileNotFoundError(msg)
-        return list(_json_lines(path))
+        return Rows(list(_json_lines(path)))
     datasets = _library(dataset)
     try:
         if suffix in _BUILDERS and path.is_file():
-            return datasets.load_dataset(_BUILDERS[suffix], data_files=str(path), split="train")
+            name = _BUILDERS[suffix]
+            return Rows(datasets.load_dataset(name, data_files=str(path), split="train"))
         if (path / "state.json").is_file():
-            return datasets.load_from_disk(dataset)
-        configs = datasets.get_dataset_config_names(dataset)
+            return Rows(datasets.load_from_disk(dataset))
+        revision = None if local else revision or _PINNED.get(dataset)
+        configs = datasets.get_dataset_config_names(dataset, revision=revision)
         chosen = config if config in configs else None
-        splits = datasets.get_dataset_split_names(dataset, chosen)
+        splits = datasets.get_dataset_split_names(dataset, chosen, revision=revision)
         if split not in splits and not re.search(r"[\[+]", split):
             if len(splits) > 1:
                 msg = f"data set {dataset!r} has no split {split!r}; pass one of {sorted(splits)}"
                 raise ValueError(msg)
             split = splits[0]
-        return datasets.load_dataset(dataset, chosen, split=split)
+        rows = datasets.load_dataset(dataset, chosen, split=split, revision=revision)
+        return Rows(rows, None if local else _commit(rows) or revision)
     except Exception as error:
         if isinstance(error, ValueError) and "has no split" in str(error):
             raise
@@ -63,6 +93,15 @@ def load_rows(
             "and this machine can reach"
         )
         raise OSError(msg) from error
+
+
+def _commit(rows: Any) -> str | None:
+    """Return the commit that rows are of, which stands in the addresses of their files."""
+    addresses: Iterable[object] = rows.info.download_checksums or ()
+    for address in addresses:
+        if found := re.search("@([0-9a-f]{40})/", str(address)):
+            return found[1]
+    return None
 
 
 def _library(dataset: str) -> Any:
