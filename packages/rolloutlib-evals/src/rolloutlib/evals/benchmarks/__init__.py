@@ -1,4 +1,4 @@
-"""GSM8K and AIME: their problems as environments, their answers graded exactly."""
+"""Benchmarks that are ready to run: GSM8K, AIME, reasoning-gym, and what other packages bring."""
 
 from rolloutlib.evals.benchmarks._aime import AIME_PROMPT_SUFFIX, AIMEEnv, aime
 from rolloutlib.evals.benchmarks._answers import (
@@ -9,7 +9,17 @@ from rolloutlib.evals.benchmarks._answers import (
 )
 from rolloutlib.evals.benchmarks._gsm8k import GSM8KEnv, gsm8k
 from rolloutlib.evals.benchmarks._math import MathEnv, MathExample, make_example_id
-from rolloutlib.evals.benchmarks._registry import REGISTRY, BenchmarkFactory, make
+from rolloutlib.evals.benchmarks._reasoning_gym import (
+    ReasoningGymEnv,
+    reasoning_gym,
+    reasoning_gym_tasks,
+)
+from rolloutlib.evals.benchmarks._registry import (
+    REGISTRY,
+    BenchmarkFactory,
+    list_benchmarks,
+    make,
+)
 
 __all__ = [
     "AIMEEnv",
@@ -19,12 +29,16 @@ __all__ = [
     "MathEnv",
     "MathExample",
     "REGISTRY",
+    "ReasoningGymEnv",
     "aime",
     "extract_aime_answer",
     "extract_gsm8k_answer",
     "grade_aime",
     "grade_gsm8k",
     "gsm8k",
+    "list_benchmarks",
     "make",
     "make_example_id",
+    "reasoning_gym",
+    "reasoning_gym_tasks",
 ]

@@ -1,0 +1,169 @@
+"""The procedural tasks of reasoning-gym (Stojanovski et al., arXiv:2505.24760), with its scorers."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import warnings
+from collections.abc import Callable, Mapping
+from functools import partial
+from importlib.metadata import version
+from typing import Any, TypeAlias
+
+from rolloutlib._calls import check_count
+from rolloutlib._values import to_float
+from rolloutlib.evals._benchmark import Benchmark
+from rolloutlib.evals._plain import to_plain
+from rolloutlib.evals.benchmarks._generation import generate
+from rolloutlib.evals.benchmarks._guard import is_program
+from rolloutlib.evals.benchmarks._math import MathEnv, MathExample, example_id
+from rolloutlib.evals.benchmarks._tags import extract_tagged
+from rolloutlib.scores import Score
+
+__all__ = ["ReasoningGymEnv", "reasoning_gym", "reasoning_gym_tasks"]
+
+Scorer: TypeAlias = Callable[[str | None, dict[str, Any]], float]
+"""Scores an answer from 0 to 1, as `score_answer` of reasoning-gym's data sets."""
+
+
+class ReasoningGymEnv(MathEnv):
+    """Asks one problem of reasoning-gym; the reward is what its own scorer gives, from 0 to 1.
+
+    The answer is the content of the last `<answer>` tags, outside of thinking. Without it the score
+    is 0, and so it is for an answer that the scorer cannot read, or that is a program where the scorer
+    would run it; the metadata of the score say which. The component "correct" is 1 for the full score
+    and else 0.
+
+    Args:
+        example: The problem; its answer may be empty where many are right.
+        score_answer: The scorer of the task.
+        system_prompt: The content of a system message before the problem.
+    """
+
+    def __init__(
+        self, example: MathExample, score_answer: Scorer, *, system_prompt: str | None = None
+    ) -> None:
+        super().__init__(example, self._score, system_prompt=system_prompt)
+        self._score_answer = score_answer
+
+    def _score(self, response: str, expected: str) -> Score:
+        found = extract_tagged(response)
+        value = 0.0
+        if found.status == "found" and found.text is not None:
+            value, reason = self._value(found.text)
+            found = dataclasses.replace(found, reason=reason)
+        facts = {"expected": expected or None, **found.as_metadata()}
+        return Score(value, {"correct": float(value == 1)}, facts)
+
+    def _value(self, answer: str) -> tuple[float, str | None]:
+        task = self.example.metadata.get("source_dataset")
+        if is_program(task, answer):
+            return 0.0, "the answer is no plain value or formula, and the scorer would run it"
+        entry = {
+            "question": self.example.question,
+            "answer": self.example.answer or None,
+            "metadata": self.example.metadata,
+        }
+        try:
+            result: object = self._score_answer(answer, entry)
+        except Exception as error:  # whatever a scorer raises that cannot read an answer
+            return 0.0, f"the scorer raised {type(error).__name__}: {error}"
+        value = to_float(result, f"the score of reasoning-gym's task {task!r}", self)
+        if not 0 <= value <= 1:
+            msg = f"reasoning-gym's task {task!r} scored {value!r}, which is not from 0 to 1"
+            raise ValueError(msg)
+        return value, None
+
+
+def reasoning_gym(
+    task: str,
+    *,
+    size: int = 100,
+    seed: int = 0,
+    system_prompt: str | None = "default",
+    **config: Any,
+) -> Benchmark[MathExample]:
+    """Make a benchmark of a task of reasoning-gym, whose problems are made on this machine.
+
+    The problems are the same for the same arguments and version of reasoning-gym, in every process.
+    Most tasks make problem `i` with the seed `seed + i`: keep seeds further apart than `size` where two
+    sets are to differ, for training and for testing say.
+
+    Args:
+        task: One of `reasoning_gym_tasks`, or "composite" with `datasets=`.
+        size: How many problems.
+        seed: The seed of the first.
+        system_prompt: A system message before each problem: one of reasoning-gym's own by name
+            ("default", "simple", "direct", "chain_of_draft" or "DeepSeekZero"), or a text; None for
+            none.
+        **config: The settings of the task, by reasoning-gym's names.
+
+    Raises:
+        ImportError: It needs the extra `reasoning-gym`, which is not installed.
+        TypeError: A number is none, or the task has no such setting.
+        ValueError: There is no such task, or a setting has no usable value.
+    """
+    check_count("size", size)
+    check_count("seed", seed, least=0)
+    factory = _library("factory")
+    if task not in factory.DATASETS:
+        msg = f"reasoning-gym has no task {task!r}; choose from {reasoning_gym_tasks()}"
+        raise ValueError(msg)
+    known = {field.name for field in dataclasses.fields(factory.DATASETS[task][1])}
+    if unknown := sorted(config.keys() - known):
+        msg = f"reasoning-gym's task {task!r} has no settings {unknown}; it has {sorted(known)}"
+        raise TypeError(msg)
+    settings = {**config, "size": size, "seed": seed}
+    try:
+        dataset = factory.create_dataset(task, **settings)
+    except (AssertionError, ValueError) as error:
+        msg = f"reasoning-gym's task {task!r} refuses its settings {config}: {error}"
+        raise ValueError(msg) from error
+    prompts: Mapping[str, str] = _library("utils").SYSTEM_PROMPTS
+    if system_prompt is not None:
+        system_prompt = prompts.get(system_prompt, system_prompt)
+    return Benchmark(
+        f"reasoning_gym-{task}",
+        [
+            _example(f"{task}-{seed}-{index}", entry)
+            for index, entry in enumerate(generate(dataset, task, settings))
+        ],
+        partial(ReasoningGymEnv, score_answer=dataset.score_answer, system_prompt=system_prompt),
+        {
+            "task": task,
+            "seed": seed,
+            "config": to_plain(config),
+            "reasoning-gym": version("reasoning-gym"),
+        },
+        example_id,
+    )
+
+
+def reasoning_gym_tasks() -> list[str]:
+    """Return the names of the tasks that need no further arguments.
+
+    Raises:
+        ImportError: It needs the extra `reasoning-gym`, which is not installed.
+    """
+    return sorted(_library("factory").DATASETS.keys() - {"composite"})
+
+
+def _example(name: str, entry: Mapping[str, Any]) -> MathExample:
+    return MathExample(
+        question=entry["question"],
+        answer=entry["answer"] or "",
+        example_id=name,
+        metadata=entry["metadata"],
+    )
+
+
+def _library(module: str) -> Any:
+    try:
+        with warnings.catch_warnings():
+            # Of one of its dependencies, when it is compiled.
+            warnings.simplefilter("ignore", SyntaxWarning)
+            importlib.import_module("reasoning_gym")
+        return importlib.import_module(f"reasoning_gym.{module}")
+    except ImportError as error:
+        msg = "this needs reasoning-gym: install 'rolloutlib-evals[reasoning-gym]'"
+        raise ImportError(msg) from error
