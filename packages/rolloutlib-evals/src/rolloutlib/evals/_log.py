@@ -46,7 +46,7 @@ class EvaluationLog:
     """
 
     def __init__(self, path: LogPath, *, decode: Decode | None = None) -> None:
-        self.path = Path(path)
+        self.path: Path = Path(path)
         self.header: Mapping[str, Any] = read_settings(path) or {}
         self.decode: Decode = decode or (lambda name, value: value)
         if self.header.get("evaluation") != LOG_VERSION:
