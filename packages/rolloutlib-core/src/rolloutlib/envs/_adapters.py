@@ -26,7 +26,8 @@ class AsyncFromSync(ForwardsAttributes, AsyncEnv[ObsT, ActT]):
 
     When the caller of a running call is cancelled, by a deadline for example, it gets control back
     at once. The call cannot be stopped and is left to run out; then the environment is closed. Until
-    then and after it, further calls raise `RuntimeError`, while `close` returns at once.
+    then and after it, further calls raise `RuntimeError`, while `close` returns at once, and
+    `wait_abandoned` when the environment is closed.
 
     Args:
         env: The environment to adapt.
@@ -87,6 +88,14 @@ class AsyncFromSync(ForwardsAttributes, AsyncEnv[ObsT, ActT]):
             self.env.close()
         else:
             await self._worker.close()
+
+    async def wait_abandoned(self) -> None:
+        """Wait until a call whose caller was cancelled has run out, and the environment is closed.
+
+        Without such a call it returns at once. It is for the event loop of that caller.
+        """
+        if self._worker is not None:
+            await self._worker.wait_abandoned()
 
     def _open_worker(self, method: str) -> Worker:
         worker = cast("Worker", self._worker)

@@ -36,6 +36,7 @@ class Worker:
         self._cleanup = cleanup
         self._calls: queue.SimpleQueue[Callable[[], object] | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
+        self._ending: _Call[None] | None = None  # after an abandoned call
 
     async def run(self, function: Callable[[], T]) -> T:
         """Run a function on the thread and return its result.
@@ -52,7 +53,8 @@ class Worker:
         except BaseException:
             if not call.claim():
                 self.closed = True
-                self._put(self._clean_up_unwatched)
+                self._ending = _Call(self._clean_up_unwatched)
+                self._put(self._ending.run)
                 self._put(None)
             raise
         return call.result()
@@ -74,6 +76,14 @@ class Worker:
         self._put(None)
         await call.finished.wait()
         call.result()
+
+    async def wait_abandoned(self) -> None:
+        """Wait until an abandoned call has run out and the cleanup is done.
+
+        To be called on the event loop of the caller who abandoned it.
+        """
+        if self._ending is not None:
+            await self._ending.finished.wait()
 
     def _put(self, function: Callable[[], object] | None) -> None:
         if self._thread is None:

@@ -45,6 +45,10 @@ class Producer(Protocol[ItemT, ObservationT, ActionT]):
         """Let go of everything, in place of a run that did not begin."""
         ...
 
+    async def wait_abandoned(self) -> None:
+        """Wait for the calls on threads that the end of the run cut off."""
+        ...
+
     def end(self) -> None:
         """Let nobody wait for a group any more."""
         ...
@@ -81,6 +85,10 @@ class AsyncCollector(Generic[ItemT, ObservationT, ActionT]):
             Exception: What closing the items or the store raised, if nobody was told of it yet.
         """
         await self._background.stop()
+        await self._engine.wait_abandoned()
+        self._raise_close_error()
+
+    def _raise_close_error(self) -> None:
         error = self._engine.close_error
         if error is not None and not self._told:
             self._told = True
@@ -131,7 +139,11 @@ class AsyncCollector(Generic[ItemT, ObservationT, ActionT]):
     async def _close(self, error: BaseException | None) -> None:
         """End the run, after an error, if any, which no further one hides."""
         try:
-            await self.aclose()
+            await self._background.stop()
+            # A cancellation, which may be a deadline, is in a hurry, and so is Ctrl-C.
+            if error is None or isinstance(error, (Exception, GeneratorExit)):
+                await self._engine.wait_abandoned()
+            self._raise_close_error()
         except Exception as further:  # whatever items and stores raise
             if error is None or isinstance(error, GeneratorExit):  # the groups were left early
                 raise

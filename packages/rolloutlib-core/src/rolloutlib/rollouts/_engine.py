@@ -106,7 +106,13 @@ class Engine(Generic[ItemT, ObservationT, ActionT]):
                     raise
                 add_end_note(self._failure, error)
         if self._failure is not None:
+            if isinstance(self._failure, Exception):  # an interrupt is in a hurry
+                await self._run.wait_abandoned()
             raise self._failure
+
+    async def wait_abandoned(self) -> None:
+        """Wait until the environments that were in a call as the run was ended are closed."""
+        await self._run.wait_abandoned()
 
     async def close(self) -> None:
         """Read no more items, and let nobody wait for a group; also of a run that did not begin."""

@@ -11,7 +11,7 @@ import gymnasium as gym
 
 from rolloutlib._calls import RefuseStrayCancellation, is_awaitable, uncancelled
 from rolloutlib._exceptions import add_note, read_error
-from rolloutlib.envs import AsyncEnv, as_async
+from rolloutlib.envs import AsyncEnv, AsyncFromSync, as_async
 from rolloutlib.rollouts._caller import AsyncCaller, Caller
 from rolloutlib.rollouts._member import Member
 from rolloutlib.rollouts._policies import ActionT, ObservationT
@@ -114,6 +114,8 @@ async def arun_member(
                     raise
         except BaseException as error:
             if uncancelled(error) is None:
+                if isinstance(environment, AsyncFromSync):
+                    run.abandoned.append(cast("AsyncFromSync[Any, Any]", environment))
                 raise
             return member.fail(error)
         try:

@@ -7,11 +7,12 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from numbers import Integral
 from typing import Any, Generic, Literal, TypeAlias, cast, get_args
 
+import anyio
 import gymnasium as gym
 
 from rolloutlib._calls import check_count, is_async
 from rolloutlib._values import snapshot
-from rolloutlib.envs import AsyncEnv
+from rolloutlib.envs import AsyncEnv, AsyncFromSync
 from rolloutlib.rollouts._caller import Caller
 from rolloutlib.rollouts._events import OnEvent, Reporter
 from rolloutlib.rollouts._identity import SEED_BITS
@@ -142,6 +143,7 @@ class Run(Generic[ItemT, ObservationT, ActionT]):
         self.reporter: Reporter | None = None if on_event is None else Reporter(on_event)
         self.failures: Failures = Failures(max_failures)
         self.grade_failures: Failures = Failures(max_failures)
+        self.abandoned: list[AsyncFromSync[Any, Any]] = []  # in a call as the run was ended
         self.store: RunStore | None = (
             None if store is None else RunStore(store, num_rollouts, self.reporter)
         )
@@ -163,6 +165,12 @@ class Run(Generic[ItemT, ObservationT, ActionT]):
                     f"{name} is a coroutine function, {function!r}: use arollout_group or acollect"
                 )
                 raise TypeError(msg)
+
+    async def wait_abandoned(self) -> None:
+        """Wait for the calls on threads that the end of the run cut off, as long as for a close."""
+        with anyio.move_on_after(self.close_seconds):
+            while self.abandoned:
+                await self.abandoned.pop().wait_abandoned()
 
     @property
     def close_seconds(self) -> float | None:

@@ -92,6 +92,9 @@ class RegradeEngine(Generic[ItemT, ObservationT, ActionT]):
         finally:
             self.end()
 
+    async def wait_abandoned(self) -> None:
+        """Wait for nothing: no environments are open."""
+
     def end(self) -> None:
         """Let nobody wait for a group."""
         self._ended = True
