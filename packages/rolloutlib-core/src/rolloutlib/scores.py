@@ -158,7 +158,7 @@ class Score:
         form: dict[str, Any] = {
             "value": self.value,
             "components": {name: score.to_dict() for name, score in self.components.items()},
-            "metadata": snapshot(dict(self.metadata)),
+            "metadata": snapshot(dict(self.metadata)) if self.metadata else {},
         }
         if self.feedback is not None:
             form["feedback"] = self.feedback
@@ -236,7 +236,7 @@ def _metadata(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _component_from(part: Any) -> Any:
-    return Score.from_dict(cast("Mapping[str, Any]", part)) if isinstance(part, Mapping) else part
+    return Score.from_dict(cast("Any", part)) if isinstance(part, _MAPPINGS) else part
 
 
 _AS_IT_IS = frozenset({type(None), bool, int, str})
@@ -266,7 +266,10 @@ def _plain(value: Any, place: str) -> Any:
         return _plain_dict(cast("Mapping[Any, Any]", value), place)
     if isinstance(value, (list, tuple)):
         items = cast("list[Any]", value)
-        return [_plain(item, f"{place}[{index}]") for index, item in enumerate(items)]
+        return [
+            item if type(item) in _AS_IT_IS else _plain(item, f"{place}[{index}]")
+            for index, item in enumerate(items)
+        ]
     if isinstance(value, np.ndarray):
         return _plain(value.tolist(), place)
     if isinstance(value, np.generic):

@@ -116,9 +116,11 @@ class Encoder:
         key = None
         try:
             for key, item in value.items():
-                if type(key) is not str or key == "$" or not is_unicode(key):
+                if type(key) is not str or key == "$" or not (key.isascii() or is_unicode(key)):
                     break
-                plain[key] = self._write(item, depth)
+                # Most of what is written are short texts in dictionaries: not even a call.
+                is_ascii = type(item) is str and item.isascii()
+                plain[key] = item if is_ascii else self._write(item, depth)
             else:
                 return plain
             keys = self._items(value, depth)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self, cast
@@ -47,15 +48,15 @@ class Schema:
             UnstorableError: Something in it cannot be stored.
         """
         form: dict[str, Any] = {"schema": self._name}
-        for field in dataclasses.fields(record):
-            value = getattr(record, field.name)
-            part = self._parts.get(field.name)
+        for name in _field_names(cast("type[Any]", type(record))):
+            value = getattr(record, name)
+            part = self._parts.get(name)
             try:
-                form[field.name] = (
+                form[name] = (
                     encoder.write(value) if part is None else part.write(value, encoder, record)
                 )
             except UnstorableError as error:
-                error.path.append(f".{field.name}")
+                error.path.append(f".{name}")
                 raise
         return form
 
@@ -75,12 +76,10 @@ class Schema:
                 f"{fields.get('schema')!r}: another version of rolloutlib may have written it"
             )
             raise ValueError(msg)
-        names = [field.name for field in dataclasses.fields(kind)]
+        names = _field_names(kind)
         if set(names) != fields.keys() - {"schema"}:
             wrong = sorted(set(names) ^ (fields.keys() - {"schema"}))
-            msg = (
-                f"the form of a {kind.__name__} has the fields {names}; missing or unknown: {wrong}"
-            )
+            msg = f"the form of a {kind.__name__} has the fields {list(names)}; missing or unknown: {wrong}"
             raise ValueError(msg)
         record: dict[str, Any] = {}
         try:
@@ -198,6 +197,11 @@ def read_numbers(kind: type[NumberArray[Any]], form: Mapping[str, Any]) -> Numbe
     size = len(form["base64"]) * 3 // 4 - form["base64"].count("=", -2)
     values = load_array(form["base64"], form["dtype"], [size // max(1, dtype.itemsize)])
     return kind.of(values, kind.__name__)
+
+
+@functools.cache
+def _field_names(kind: type[Any]) -> tuple[str, ...]:
+    return tuple([field.name for field in dataclasses.fields(kind)])
 
 
 def _numbers(kind: type[NumberArray[Any]]) -> Part:

@@ -46,8 +46,10 @@ def write_line(value: Any) -> bytes:
     """Return a value as one line of JSON."""
     line = to_json(value)
     if not line.isascii():
+        text = line.decode()  # a character is looked for sooner than its bytes are
         for character, escape in _LINE_ENDS:
-            line = line.replace(character.encode(), escape)
+            if character in text:
+                line = line.replace(character.encode(), escape)
     return line + b"\n"
 
 

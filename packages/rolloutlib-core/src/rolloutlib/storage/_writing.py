@@ -65,6 +65,7 @@ class GroupWriter:
         self._encode = encode
         self._fsync = fsync
         self._lock = threading.Lock()
+        self._dirty = True  # there may be bytes where the next line is to be written
         form = None if settings is None else _form(settings, encode)
         folder = FilePath(path).parent
         folder.mkdir(parents=True, exist_ok=True)
@@ -139,12 +140,15 @@ class GroupWriter:
         """Write at an offset, and return that of the end."""
         file = self._file
         file.seek(start)
-        file.truncate()  # what an earlier attempt has left
+        if self._dirty:
+            file.truncate()
+        self._dirty = True
         rest = memoryview(data)
         while rest:
             rest = rest[file.write(rest) :]
         if self._fsync:
             os.fsync(file.fileno())
+        self._dirty = False
         return start + len(data)
 
     def _lock_file(self) -> None:
