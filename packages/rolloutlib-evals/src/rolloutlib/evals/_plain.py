@@ -15,6 +15,9 @@ from rolloutlib.rollouts._codec import Encoder
 
 __all__ = ["encode", "fingerprint", "to_plain"]
 
+_SCALARS = frozenset({type(None), bool, int, float, str})
+_MAPPINGS = (dict, Mapping)  # of a dictionary this is known sooner than by the abstract class alone
+
 
 def encode(value: Any) -> Any:
     """Return a pydantic model or a data class as a dictionary of its fields.
@@ -35,11 +38,11 @@ def to_plain(value: Any) -> Any:
 
     What cannot be stored, such as an open file, becomes None: an item may hold more than data.
     """
-    if value is None or type(value) in (bool, int, float, str):
+    if type(value) in _SCALARS:
         return value
-    if isinstance(value, Mapping):
+    if isinstance(value, _MAPPINGS):
         pairs = cast("Mapping[Any, Any]", value).items()
-        return {key: to_plain(item) for key, item in pairs}
+        return {key: item if type(item) in _SCALARS else to_plain(item) for key, item in pairs}
     if isinstance(value, (list, tuple)):
         items = [to_plain(item) for item in cast("Iterable[Any]", value)]
         return items if isinstance(value, list) else tuple(items)

@@ -55,7 +55,7 @@ class BenchmarkResult:
     num_errors: int
     num_truncated: int
     elapsed_seconds: float
-    records: tuple[EvaluationRecord, ...]
+    records: tuple[EvaluationRecord, ...] = field(repr=False)
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
     component_counts: Mapping[str, int] = field(default_factory=dict[str, int], kw_only=True)
     num_remaining: int = field(default=0, kw_only=True)
