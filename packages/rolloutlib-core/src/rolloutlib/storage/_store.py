@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
+import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -47,6 +49,7 @@ class GroupStore:
         self._encode = encode
         self._decode = decode
         self._fsync = fsync
+        self._settings: dict[str, Any] | None = None
         self._lock = threading.Lock()
         self._writer: GroupWriter | None = None
         self._places: dict[int, tuple[int, int]] = {}  # line number and offset, by position
@@ -115,6 +118,41 @@ class GroupStore:
         with self._lock:
             self._open().append(group, position=position)
 
+    def remove(self, unwanted: Callable[[TrajectoryGroup[Any, Any, Any]], object]) -> int:
+        """Take groups out of the file, so that a run plays them again.
+
+            GroupStore("run.jsonl").remove(lambda group: group.errors)
+
+        The file is written anew beside the old one, and then takes its place at once: a process that is
+        killed meanwhile leaves the one or the other.
+
+        Args:
+            unwanted: Tells whether a group is to go.
+
+        Returns:
+            How many went.
+
+        Raises:
+            ValueError: The file is damaged, or no file of groups.
+            OSError: It cannot be written, or another writer has it.
+        """
+        with self._lock:
+            if not self._path.exists():
+                return 0
+            writer = self._open()
+            new = FilePath(f"{os.path.realpath(self._path)}.new")  # on the same disk, links or not
+            try:
+                count = self._copy(new, unwanted)
+                if count:
+                    if sys.platform == "win32":  # where an open file cannot be replaced
+                        writer.close()
+                    new.replace(os.path.realpath(self._path))
+            finally:
+                new.unlink(missing_ok=True)
+                self._writer = None  # of the old file; the next call opens the new one
+                writer.close()
+            return count
+
     def finish(self, num_items: int) -> None:
         """Take note of the end of the items.
 
@@ -154,6 +192,22 @@ class GroupStore:
         return GroupWriter(
             self._path, settings=self._settings, encode=self._encode, fsync=self._fsync
         )
+
+    def _copy(
+        self, new: FilePath, unwanted: Callable[[TrajectoryGroup[Any, Any, Any]], object]
+    ) -> int:
+        """Write all lines but those of unwanted groups to another file, and count these."""
+        count = 0
+        with open_file(self._path) as file, new.open("wb") as copy:
+            for number, _, line in whole_lines(file, self._path):
+                if number > 1 and unwanted(parse_group(line, self._path, number, self._decode)):
+                    count += 1
+                else:
+                    copy.write(line)
+            copy.flush()
+            os.fsync(copy.fileno())
+        shutil.copymode(self._path, new)
+        return count
 
     def _find(self) -> dict[int, tuple[int, int]]:
         places: dict[int, tuple[int, int]] = {}
