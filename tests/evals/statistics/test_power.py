@@ -99,6 +99,10 @@ def test_what_cannot_be_planned_is_refused() -> None:
         analysis.items_needed(0)
     with pytest.raises(ValueError, match="power must lie between 0 and 1, got 80"):
         analysis.items_needed(0.1, power=80)
+    with pytest.raises(
+        ValueError, match=r"power must be above the significance, 0\.1, .* got 0\.1"
+    ):
+        analysis.smallest_effect(10, power=0.1, significance=0.1)
     with pytest.raises(ValueError, match="epochs must be at least 1, got 0"):
         analysis.smallest_effect(10, epochs=0)
     with pytest.raises(ValueError, match="candidate is a variance and must not be negative"):

@@ -110,7 +110,8 @@ class PowerAnalysis:
 
         Raises:
             TypeError: A size is no integer.
-            ValueError: A size is below 1, or a probability not between 0 and 1.
+            ValueError: A size is below 1, a probability not between 0 and 1, or the power not above
+                the significance.
         """
         check_count("num_items", num_items)
         variance = self._of_item(epochs) / num_items
@@ -129,7 +130,7 @@ class PowerAnalysis:
 
         Raises:
             TypeError: The effect is no number, or epochs no integer.
-            ValueError: The effect is 0, epochs below 1, or a probability not between 0 and 1.
+            ValueError: The effect is 0, epochs below 1, or as for `smallest_effect`.
         """
         effect = to_float(effect, "effect")
         if effect == 0:
@@ -179,4 +180,10 @@ def _variance(values: Mapping[Any, float]) -> float:
 
 def _standard_errors(power: float, significance: float) -> float:
     power, significance = read_fraction(power, "power"), read_fraction(significance, "significance")
+    if power <= significance:
+        msg = (
+            f"power must be above the significance, {significance!r}, at which a test finds what is "
+            f"not there, got {power!r}"
+        )
+        raise ValueError(msg)
     return normal_quantile(significance / 2) + normal_quantile(1 - power)
