@@ -144,6 +144,15 @@ def test_maj_at_k_of_many_samples_is_right_and_quick() -> None:
     assert large.value == pytest.approx(0.648, abs=1e-3)
 
 
+def test_maj_at_k_is_as_exact_where_answers_have_a_long_tail() -> None:
+    # One answer of two votes among 62 that differ: it wins if both of its votes are drawn.
+    answers = ["73", "73", *range(62)]
+    both = math.comb(62, 30) / math.comb(64, 32)
+    one = 2 * math.comb(62, 31) / math.comb(64, 32)
+    estimate = maj_at_k({0: answers}, {0: [1, 1] + [0] * 62}, 32)
+    assert estimate.value == pytest.approx(both + one / 32, rel=1e-10)
+
+
 def test_ties_go_to_each_answer_with_the_same_chance() -> None:
     assert maj_at_k({0: ["a", "b"]}, {0: [1, 0]}, 2).value == pytest.approx(0.5)
     assert maj_at_k({0: ["a", "a", "b", "b", "c"]}, {0: [1, 1, 0, 0, 0]}, 5).value == pytest.approx(
@@ -156,6 +165,9 @@ def test_samples_without_an_answer_do_not_vote() -> None:
     assert maj_at_k({0: answers}, {0: [1, 0, 0]}, 3).value == pytest.approx(1)
     assert maj_at_k({0: answers}, {0: [1, 0, 0]}, 2).value == pytest.approx(2 / 3)
     assert maj_at_k({0: [None]}, {0: [0]}, 1).value == 0
+    nan = float("nan")
+    assert maj_at_k({0: np.array([nan, nan, 5])}, {0: [0, 0, 1]}, 3).value == 1
+    assert maj_at_k({0: [nan, nan, 5]}, {0: [0, 0, 1]}, 3).value == 1
 
 
 def test_failed_votes_are_bounded_by_answers_that_are_wrong_and_right() -> None:
@@ -176,3 +188,46 @@ def test_votes_need_an_answer_for_each_score() -> None:
         ValueError, match="k = 2 needs as many samples of each item, and 0 has n = 1"
     ):
         maj_at_k({0: ["a"]}, {0: [1]}, 2)
+    wrong: Any
+    for wrong in ("42", 42):
+        with pytest.raises(TypeError, match=r"item 0 must have a sequence of answers, .* got '?42"):
+            maj_at_k({0: wrong}, {0: [1, 0]}, 1)
+    wrong = [["a"]]
+    with pytest.raises(TypeError, match=r"answers must map the id of each item .*, got list"):
+        maj_at_k(wrong, {0: [1]}, 1)
+
+
+def failed_filled_in(
+    answers: list[str | None], scores: list[float | None], k: int, pool: str
+) -> list[float]:
+    """What the estimate is for each way in which the failed samples might have answered."""
+    lost = [index for index, score in enumerate(scores) if score is None]
+    values: list[float] = []
+    for filled in itertools.product(pool, repeat=len(lost)):
+        given = dict(zip(lost, filled, strict=True))
+        full = [given.get(index, answer) for index, answer in enumerate(answers)]
+        right = [0.0 if answer is None else float(answer.isupper()) for answer in full]
+        values.append(maj_at_k({0: full}, {0: right}, k).value)
+    return values
+
+
+@settings(deadline=None, max_examples=50)
+@given(
+    st.lists(st.tuples(st.sampled_from("ABcd "), st.booleans()), min_size=1, max_size=6).filter(
+        lambda votes: sum(lost for _, lost in votes) <= 3
+    ),
+    st.data(),
+)
+def test_no_answers_of_failed_samples_lie_beyond_the_bounds(
+    votes: list[tuple[str, bool]], data: Any
+) -> None:
+    answers = [None if answer == " " else answer for answer, _ in votes]
+    scores = [
+        None if lost else 0.0 if answer is None else float(answer.isupper())
+        for answer, (_, lost) in zip(answers, votes, strict=True)
+    ]
+    k = data.draw(st.integers(1, len(votes)))
+    low, high = maj_at_k({0: answers}, {0: scores}, k).bounds
+    values = failed_filled_in(answers, scores, k, "ABXcdx")
+    assert low - 1e-9 <= min(values)
+    assert max(values) <= high + 1e-9

@@ -6,20 +6,20 @@ import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rolloutlib._calls import check_count
 from rolloutlib.evals.statistics._estimates import Estimate, ItemEstimate, mean_of
-from rolloutlib.evals.statistics._scores import Scores, read_scores
+from rolloutlib.evals.statistics._scores import Scores, is_missing, read_scores
 
 __all__ = ["maj_at_k"]
 
 
 def maj_at_k(
-    answers: Mapping[Any, Sequence[Hashable]],
+    answers: Mapping[Any, Sequence[Hashable] | NDArray[Any]],
     scores: Scores,
     k: int,
     *,
@@ -34,7 +34,7 @@ def maj_at_k(
 
     Args:
         answers: The answer of each item's samples, such as the number that a grader extracted; equal
-            answers must compare equal ("73" and "073" do not). None where there is none.
+            answers must compare equal ("73" and "073" do not). None, or NaN, where there is none.
         scores: The scores of the same samples, in the same order. An answer scores the mean of the
             samples that give it.
         k: How many attempts vote.
@@ -45,12 +45,15 @@ def maj_at_k(
         or 1: the most frequent such answer, or a further one if there is none.
 
     Raises:
-        TypeError: A score is no number, or k no integer.
+        TypeError: A score is no number, k no integer, or an item's answers are no sequence.
         ValueError: k is below 1 or above the number of an item's samples, answers and scores differ in
             their items or in the number of an item's samples, or as for `mean_score`.
     """
     check_count("k", k)
     samples = read_scores(scores)
+    if not isinstance(cast("object", answers), Mapping):
+        msg = f"answers must map the id of each item to its answers, got {type(answers).__name__}"
+        raise TypeError(msg)
     differing = answers.keys() ^ samples.keys()
     if differing:
         msg = f"answers and scores must be of the same items, got {next(iter(differing))!r} in one alone"
@@ -78,8 +81,12 @@ class _Ballot:
 
 
 def _of_item(
-    item: Any, answers: Sequence[Hashable], scores: NDArray[np.float64], k: int
+    item: Any, answers: Sequence[Hashable] | NDArray[Any], scores: NDArray[np.float64], k: int
 ) -> ItemEstimate:
+    kind = cast("object", answers)
+    if isinstance(kind, (str, bytes)) or not isinstance(kind, (Sequence, np.ndarray)):
+        msg = f"item {item!r} must have a sequence of answers, one a sample, got {answers!r}"
+        raise TypeError(msg)
     if len(answers) != len(scores):
         msg = f"item {item!r} must have one answer a score, got {len(answers)} and {len(scores)}"
         raise ValueError(msg)
@@ -88,7 +95,7 @@ def _of_item(
         raise ValueError(msg)
     given: dict[Hashable, list[float]] = {}
     for answer, score in zip(answers, scores, strict=True):
-        if answer is not None and not math.isnan(score):
+        if not is_missing(answer) and not math.isnan(score):
             given.setdefault(answer, []).append(float(score))
     counted = sorted((len(same), mean_of(same)) for same in given.values())
     ballot = _Ballot(tuple(counted), len(scores))
@@ -112,37 +119,33 @@ def _expected_score(ballot: _Ballot, k: int) -> float:
     subsets are equally likely. The votes of each answer are then binomial and independent. For each
     number v of votes that may win, `chance[t, s]` is the probability that the answers so far have s
     votes in all, t of them v votes each and the others fewer; `earned` is the same times the sum of
-    the scores of those t.
+    the scores of those t. Answers that fewer than v samples give cannot have v votes, so that all of
+    these are one binomial together.
     """
-    n, all_votes = ballot.num_samples, [votes for votes, _ in ballot.answers]
-    silent = _binomial(n - sum(all_votes), k, n)[: k + 1]
-    total = 0.0
-    for v in range(1, min(k, max(all_votes, default=0)) + 1):
-        most = min(k // v, sum(votes >= v for votes in all_votes))
-        chance = np.zeros((most + 1, k + 1))
-        chance[0, : len(silent)] = silent
-        earned = np.zeros_like(chance)
-        for votes, score in ballot.answers:
+    n, total = ballot.num_samples, 0.0
+    for v in range(1, min(k, max((votes for votes, _ in ballot.answers), default=0)) + 1):
+        able = [(votes, score) for votes, score in ballot.answers if votes >= v]
+        unable = _binomial(n - sum(votes for votes, _ in able), k, n)[: k + 1]
+        most = min(k // v, len(able))
+        tables = np.zeros((2, most + 1, k + 1))  # chance and earned
+        tables[0, 0, : len(unable)] = unable
+        for votes, score in able:
             probabilities = _binomial(votes, k, n)
-            fewer = probabilities[:v]
-            next_chance, next_earned = _shifted(chance, fewer), _shifted(earned, fewer)
-            if votes >= v:
-                before, won = chance[:-1, :-v], earned[:-1, :-v]
-                next_chance[1:, v:] += probabilities[v] * before
-                next_earned[1:, v:] += probabilities[v] * (won + score * before)
-            chance, earned = next_chance, next_earned
-        total += float((earned[1:, k] / np.arange(1, most + 1)).sum())
+            before = tables[:, :-1, :-v]
+            tables = _shifted(tables, probabilities[:v])
+            tables[:, 1:, v:] += probabilities[v] * before
+            tables[1, 1:, v:] += probabilities[v] * score * before[0]
+        total += float((tables[1, 1:, k] / np.arange(1, most + 1)).sum())
     # Rounded so that scores which are equal compare equal.
     return round(total / float(_binomial(n, k, n)[k]), 12)
 
 
-def _shifted(table: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The sum over u of the table moved u columns to the right, times weight u."""
-    result = np.zeros_like(table)
-    width = table.shape[1]
-    for u, weight in enumerate(weights[:width]):
-        result[:, u:] += weight * table[:, : width - u]
-    return result
+def _shifted(tables: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The sum over u of the tables moved u columns to the right, times weight u."""
+    *rows, width = tables.shape
+    padded = np.zeros((*rows, len(weights) - 1 + width))
+    padded[..., len(weights) - 1 :] = tables
+    return np.lib.stride_tricks.sliding_window_view(padded, len(weights), axis=-1) @ weights[::-1]
 
 
 @lru_cache(maxsize=4096)
