@@ -77,6 +77,11 @@ def test_the_sign_test_is_that_of_scipy(better: int, worse: int) -> None:
         assert sign_test(better, worse) == pytest.approx(expected, rel=1e-9)
 
 
+def test_the_sign_test_takes_numbers_of_numpy() -> None:
+    counts: Any = np.array([300, 250])
+    assert sign_test(*counts) == sign_test(300, 250) < 0.05
+
+
 def test_the_sign_test_has_its_limits() -> None:
     assert sign_test(0, 0) == 1
     assert sign_test(5000, 4000) == pytest.approx(stats.binomtest(5000, 9000).pvalue, rel=1e-6)
@@ -106,7 +111,7 @@ def test_runs_of_different_items_are_refused_unless_told() -> None:
     assert comparison.num_left_out == 2
     assert dict(comparison.difference.item_values) == {"b": 1, "c": -1}
     assert (comparison.baseline.value, comparison.candidate.value) == (0.5, 0.5)
-    assert "2 items left out" in str(comparison)
+    assert str(comparison).endswith("; 2 items in one run alone")
 
 
 def test_runs_without_a_common_item_are_refused() -> None:
@@ -121,6 +126,19 @@ def test_items_that_failed_altogether_are_left_out_of_both_runs_if_wished() -> N
     assert comparison.num_left_out == 1
     assert comparison.candidate.num_items == 1
     assert comparison.difference.value == 0.5
+    assert str(comparison).count("1 items left out") == 1
+
+
+def test_items_that_are_left_out_stay_in_the_bounds() -> None:
+    old = mean_score({"a": [None, None], "b": [1, 0]}, failed=None)
+    new = mean_score({"a": [1, 1], "b": [1, 1]}, failed=None)
+    comparison = compare(old, new)
+    assert comparison.baseline.bounds == old.bounds == (0.25, 0.75)
+    assert comparison.difference.bounds == (0.25, 0.75)  # if both had scored 1, and if both 0
+    assert comparison.difference.num_failed == 2
+    assert (comparison.baseline.value, comparison.candidate.value) == (0.5, 1)
+    once = mean_score({"a": None, "b": 1}, failed=None)
+    assert compare(once, once).mcnemar_p_value == 1
 
 
 def test_bounds_of_a_difference_are_the_worst_and_the_best_for_the_candidate() -> None:
@@ -133,6 +151,10 @@ def test_bounds_of_a_difference_are_the_worst_and_the_best_for_the_candidate() -
 def test_only_the_same_of_both_runs_is_compared() -> None:
     with pytest.raises(ValueError, match="cannot compare pass@2 with mean"):
         compare(mean_score(OLD), pass_at_k(NEW, 2))
+    with pytest.raises(ValueError, match=r"cannot compare pass@1, threshold 0\.5 with pass@1"):
+        compare(pass_at_k(OLD, 1), pass_at_k(NEW, 1, threshold=0.5))
+    with pytest.raises(ValueError, match="cannot compare mean, failed left out with mean"):
+        compare(mean_score(OLD), mean_score(NEW, failed=None))
     with pytest.raises(ValueError, match="the runs have different clusters"):
         compare(mean_score(OLD), mean_score(NEW, clusters=dict.fromkeys(NEW, 0)))
 

@@ -7,7 +7,12 @@ import math
 import pytest
 from scipy import stats
 
-from rolloutlib.evals.statistics._distributions import normal_quantile, t_quantile, t_tail
+from rolloutlib.evals.statistics._distributions import (
+    normal_quantile,
+    normal_tail,
+    t_quantile,
+    t_tail,
+)
 
 every_df = pytest.mark.parametrize(
     "df", [1, 2, 3, 4, 5, 10, 29, 30, 99, 199, 200, 201, 1318, 10**4, 10**6]
@@ -35,3 +40,8 @@ def test_tails_reach_from_one_to_nothing() -> None:
 def test_normal_quantiles_are_those_of_scipy() -> None:
     for probability in [0.5, 0.2, 0.025, 1e-12]:
         assert normal_quantile(probability) == pytest.approx(stats.norm.isf(probability), rel=1e-8)
+
+
+def test_normal_tails_are_those_of_scipy() -> None:
+    for z in [-3, 0, 1.96, 8, 20]:
+        assert normal_tail(z) == pytest.approx(stats.norm.sf(z), rel=1e-12)

@@ -19,6 +19,7 @@ from rolloutlib.evals.statistics import (
     Estimate,
     Interval,
     ItemEstimate,
+    compare,
     mean_score,
     wilson_interval,
 )
@@ -100,6 +101,38 @@ def test_the_bootstrap_of_clusters_of_different_sizes_agrees_with_the_t_interval
     assert (resampled.low, resampled.high) == pytest.approx((plain.low, plain.high), abs=6e-3)
 
 
+def test_the_bootstrap_allows_for_few_clusters() -> None:
+    # Ten values make plain percentiles too narrow by 1.96 / 2.262 * sqrt(9 / 10): nearly a fifth.
+    values = stats.norm.ppf((np.arange(10) + 0.5) / 10)
+    estimate = mean_score(dict(enumerate(values.tolist())))
+    assert estimate.bootstrap_interval().width == pytest.approx(
+        estimate.t_interval().width, rel=0.05
+    )
+    pair = mean_score({"a": 0.25, "b": 0.5}).bootstrap_interval()
+    assert (pair.low, pair.high) == (0.25, 0.5)  # all that two values can tell
+
+
+def test_the_bootstrap_covers_means_of_clusters_of_very_different_sizes() -> None:
+    generator = np.random.default_rng(0)
+    covered = {"t": 0, "bootstrap": 0}
+    for _ in range(300):
+        sizes = np.minimum(generator.zipf(2, 15), 50)
+        clusters = dict(enumerate(np.repeat(np.arange(15), sizes).tolist()))
+        chances = np.repeat(generator.random(15), sizes)
+        outcomes = (generator.random(len(chances)) < chances).astype(float)
+        estimate = mean_score(dict(enumerate(outcomes.tolist())), clusters=clusters)
+        for interval in (estimate.t_interval(), estimate.bootstrap_interval(num_resamples=500)):
+            covered[interval.method] += interval.low <= 0.5 <= interval.high
+    assert covered["bootstrap"] / 300 > 0.9
+    assert covered["t"] < covered["bootstrap"] - 15
+
+
+@pytest.mark.parametrize(("seed", "error"), [(-1, ValueError), (None, TypeError), ("a", TypeError)])
+def test_a_seed_is_a_number(seed: Any, error: type[Exception]) -> None:
+    with pytest.raises(error, match="seed must be"):
+        mean_score({"a": 1, "b": 0}).bootstrap_interval(seed=seed)
+
+
 def test_a_seed_makes_one_bootstrap_interval() -> None:
     estimate = mean_score(drawn(80, 3))
     assert estimate.bootstrap_interval(seed=3) == estimate.bootstrap_interval(seed=3)
@@ -136,13 +169,43 @@ def test_an_estimate_of_single_outcomes_has_wilson_interval() -> None:
     assert estimate.wilson_interval(0.9) == wilson_interval(18, 20, confidence=0.9)
 
 
+def test_the_interval_to_report_is_the_one_that_fits() -> None:
+    outcomes = {item: float(item < 18) for item in range(20)}
+    single = mean_score(outcomes)
+    assert single.interval(0.9) == single.wilson_interval(0.9)
+    several = mean_score(drawn(40, 3))
+    assert several.interval() == several.t_interval()
+    pairs = mean_score(outcomes, clusters={item: item // 2 for item in outcomes})
+    assert pairs.interval() == pairs.t_interval()
+    unequal = mean_score(outcomes, clusters={item: int(item**0.5) for item in outcomes})
+    assert unequal.interval() == unequal.bootstrap_interval()
+    assert math.isnan(mean_score({}).interval().low)
+
+
+def test_all_solved_is_not_reported_as_certain() -> None:
+    solved = mean_score({item: [1, 1] for item in range(20)})
+    assert solved.interval().low == pytest.approx(0.839, abs=1e-3)
+    assert "0.8389 to 1 (95% Wilson)" in str(solved)
+
+
 def test_wilson_interval_is_refused_where_it_does_not_fit() -> None:
-    with pytest.raises(ValueError, match=r"mean has item 'a' has 0\.5|item 'a' has 0\.5"):
+    with pytest.raises(ValueError, match=r"mean has item 'a' of value 0\.5;"):
         mean_score({"a": [1, 0], "b": [1, 1]}).wilson_interval()
     with pytest.raises(ValueError, match="clusters"):
         mean_score({"a": 1, "b": 0}, clusters={"a": 0, "b": 0}).wilson_interval()
+    same = compare(mean_score({"a": 1, "b": 0}), mean_score({"a": 1, "b": 0}))
+    with pytest.raises(ValueError, match="difference of mean has differences, from -1 to 1"):
+        same.difference.wilson_interval()  # would lie from 0 upwards
     with pytest.raises(ValueError, match="num_successes must be at most num_trials, 3, got 4"):
         wilson_interval(4, 3)
+
+
+def test_numbers_of_numpy_do_not_overflow() -> None:
+    counts: Any = np.array([60_000, 90_000], dtype=np.int32)
+    assert wilson_interval(*counts) == wilson_interval(60_000, 90_000)
+    for scale in (1e200, 1e-200):
+        estimate = mean_score({"a": scale, "b": -scale, "c": 3 * scale})
+        assert estimate.standard_error == pytest.approx(2 / math.sqrt(3) * scale)
 
 
 def test_no_items_have_no_score() -> None:

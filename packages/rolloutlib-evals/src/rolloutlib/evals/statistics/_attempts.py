@@ -97,7 +97,7 @@ def pass_at_k(
         return (subsets - math.comb(num_samples - num_solved, k)) / subsets
 
     value = partial(_of_solved, any_of_k, threshold)
-    return _estimate(f"pass@{k}", scores, value, clusters, failed, k)
+    return _estimate(f"pass@{k}{_at(threshold)}", scores, value, clusters, failed, k)
 
 
 def pass_hat_k(
@@ -131,7 +131,7 @@ def pass_hat_k(
         return math.comb(num_solved, k) / math.comb(num_samples, k)
 
     value = partial(_of_solved, all_of_k, threshold)
-    return _estimate(f"pass^{k}", scores, value, clusters, failed, k)
+    return _estimate(f"pass^{k}{_at(threshold)}", scores, value, clusters, failed, k)
 
 
 def _estimate(
@@ -142,9 +142,15 @@ def _estimate(
     failed: float | None,
     least: int = 1,
 ) -> Estimate:
-    """Take a value of each item's scores, of which there must be at least so many."""
-    if failed is not None:
+    """Take a value of each item's scores, of which there must be at least so many.
+
+    What is not usual is part of the name, for the reader and so that `compare` takes like with like.
+    """
+    if failed is None:
+        name += ", failed left out"
+    else:
         failed = to_float(failed, "failed")
+        name += f", failed score {failed:g}" if failed else ""
     items: dict[Any, ItemEstimate] = {}
     for item, samples in read_scores(scores).items():
         lost = np.isnan(samples)
@@ -154,13 +160,26 @@ def _estimate(
             left = f" ({num_failed} failed ones left out)" if failed is None and num_failed else ""
             msg = f"k = {least} needs as many samples of each item, and {item!r} has n = {len(counted)}{left}"
             raise ValueError(msg)
+        share = value(counted) if len(counted) else math.nan
         items[item] = ItemEstimate(
-            value(counted) if len(counted) else None,
-            (value(np.where(lost, 0.0, samples)), value(np.where(lost, 1.0, samples))),
+            share if len(counted) else None,
+            _bounds(value, samples, lost) if num_failed else (share, share),
             len(samples),
             num_failed,
         )
     return Estimate(name, items, clusters)
+
+
+def _bounds(
+    value: Callable[[NDArray[np.float64]], float],
+    samples: NDArray[np.float64],
+    lost: NDArray[np.bool_],
+) -> tuple[float, float]:
+    return value(np.where(lost, 0.0, samples)), value(np.where(lost, 1.0, samples))
+
+
+def _at(threshold: float) -> str:
+    return "" if threshold == 1 else f", threshold {threshold:g}"
 
 
 def _of_solved(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rolloutlib._calls import check_count
@@ -19,16 +19,18 @@ class Comparison:
     """A candidate's estimate less a baseline's, over the same items.
 
     Attributes:
-        baseline: The baseline's estimate over the compared items.
+        baseline: The baseline's estimate over the compared items; its bounds are over all common items.
         candidate: The candidate's.
         difference: Candidate minus baseline, from the differences of each item: its standard error
             and intervals are those of the paired differences, clustered as the estimates are (Miller,
-            arXiv 2411.00640). Its bounds are the worst and the best for the candidate.
+            arXiv 2411.00640). Its bounds are the worst and the best for the candidate, over all
+            common items.
         num_left_out: How many items are not compared: those that one run lacks, and those whose
             samples all failed and were left out.
         p_value: Two-sided, of the paired t test that the difference is 0, with C - 1 degrees of freedom
             for C clusters. NaN with fewer than two clusters. If all differences are equal it is 1 where
-            they are 0, else 0.
+            they are 0, else 0. Of few clusters, or of very different sizes, it is too small: see
+            whether the bootstrap interval of the difference holds 0.
         num_better: On how many items the candidate is better.
         num_worse: On how many it is worse.
         num_equal: On how many both are equal.
@@ -51,7 +53,8 @@ class Comparison:
     mcnemar_p_value: float | None
 
     def __str__(self) -> str:
-        left_out = f"; {self.num_left_out} items left out" if self.num_left_out else ""
+        alone = self.num_left_out - self.difference.num_left_out
+        left_out = f"; {alone} items in one run alone" if alone else ""
         return (
             f"{self.difference}; p = {self.p_value:.3g} (paired t); {self.num_better} items better, "
             f"{self.num_worse} worse, {self.num_equal} equal, p = {self.sign_p_value:.3g} (sign test)"
@@ -83,17 +86,20 @@ def compare(
         msg = f"cannot compare {candidate.name} with {baseline.name}: take the same of both runs"
         raise ValueError(msg)
     _check_items(baseline.items.keys(), candidate.items.keys(), on_common_items)
-    compared = [item for item in baseline.item_values if item in candidate.item_values]
+    common = [item for item in baseline.items if item in candidate.items]
+    both = baseline.item_values.keys() & candidate.item_values.keys()
+    compared = [item for item in common if item in both]
     num_left_out = len(baseline.items.keys() | candidate.items.keys()) - len(compared)
-    baseline, candidate = _on(baseline, compared), _on(candidate, compared)
+    baseline, candidate = _on(baseline, common, compared), _on(candidate, common, compared)
     if baseline.clusters != candidate.clusters:
         msg = "the runs have different clusters; give both estimates the same"
         raise ValueError(msg)
     old, new = baseline.item_values, candidate.item_values
     difference = Estimate(
         f"difference of {baseline.name}",
-        {item: _minus(candidate.items[item], baseline.items[item]) for item in compared},
+        {item: _minus(candidate.items[item], baseline.items[item]) for item in common},
         baseline.clusters,
+        is_difference=True,
     )
     num_better = sum(new[item] > old[item] for item in compared)
     num_worse = sum(new[item] < old[item] for item in compared)
@@ -128,6 +134,7 @@ def sign_test(num_better: int, num_worse: int) -> float:
     """
     check_count("num_better", num_better, least=0)
     check_count("num_worse", num_worse, least=0)
+    num_better, num_worse = int(num_better), int(num_worse)  # NumPy's integers overflow
     n, fewer = num_better + num_worse, min(num_better, num_worse)
     term = total = 1
     for i in range(fewer):
@@ -154,10 +161,11 @@ def _check_items(baseline: AbstractSet[Any], candidate: AbstractSet[Any], common
         raise ValueError(msg)
 
 
-def _on(estimate: Estimate, items: list[Any]) -> Estimate:
-    return Estimate(
-        estimate.name, {item: estimate.items[item] for item in items}, estimate.clusters
-    )
+def _on(estimate: Estimate, common: list[Any], compared: list[Any]) -> Estimate:
+    """Take the common items alone, and leave out those that are not compared."""
+    items = {item: replace(estimate.items[item], value=None) for item in common}
+    items |= {item: estimate.items[item] for item in compared}
+    return replace(estimate, items=items)
 
 
 def _minus(candidate: ItemEstimate, baseline: ItemEstimate) -> ItemEstimate:
@@ -182,5 +190,5 @@ def _t_test(difference: Estimate) -> float:
 
 def _is_binary(estimate: Estimate) -> bool:
     return estimate.clusters is None and all(
-        item.num_samples == 1 and item.value in (0, 1) for item in estimate.items.values()
+        item.num_samples == 1 and item.value in (None, 0, 1) for item in estimate.items.values()
     )

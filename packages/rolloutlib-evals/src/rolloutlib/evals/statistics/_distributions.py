@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from statistics import NormalDist
 
-__all__ = ["normal_quantile", "t_quantile", "t_tail"]
+__all__ = ["normal_quantile", "normal_tail", "t_quantile", "t_tail"]
 
 _EPSILON = 1e-16
 _TINY = 1e-300
@@ -17,6 +17,11 @@ _TINY = 1e-300
 def normal_quantile(probability: float) -> float:
     """Return the z that a standard normal variable exceeds with this probability."""
     return -NormalDist().inv_cdf(probability)
+
+
+def normal_tail(z: float) -> float:
+    """Return the probability with which a standard normal variable exceeds z."""
+    return math.erfc(z / math.sqrt(2)) / 2
 
 
 def t_tail(t: float, df: int) -> float:

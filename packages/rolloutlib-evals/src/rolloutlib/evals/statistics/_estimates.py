@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rolloutlib._calls import check_count
-from rolloutlib.evals.statistics._distributions import t_quantile
+from rolloutlib.evals.statistics._distributions import normal_tail, t_quantile
 from rolloutlib.evals.statistics._intervals import Interval, read_fraction, wilson_interval
 
 __all__ = ["Estimate", "ItemEstimate", "mean_of"]
@@ -53,6 +53,7 @@ class Estimate:
         items: What the samples of each item tell, by the item's id.
         clusters: From the id of each item to that of its cluster: of those that share a passage, a
             template or a repository, say. None if the items are independent.
+        is_difference: Whether the values are differences of two runs, from -1 to 1.
         value: The mean over the items that are not left out; NaN if there are none.
         standard_error: The standard deviation of `value` over draws of items and samples; NaN with
             fewer than two clusters, 0 if all values are equal.
@@ -66,6 +67,7 @@ class Estimate:
     name: str
     items: Mapping[Any, ItemEstimate] = field(repr=False)
     clusters: Mapping[Any, Any] | None = field(default=None, repr=False)
+    is_difference: bool = field(default=False, repr=False, kw_only=True)
     value: float = field(init=False)
     standard_error: float = field(init=False)
     bounds: tuple[float, float] = field(init=False)
@@ -93,7 +95,9 @@ class Estimate:
         count = len(sums)
         error = math.nan
         if count > 1:
-            error = math.sqrt(count / (count - 1) * float(sums @ sums)) / float(sizes.sum())
+            # The root of the sum of squares, which would overflow by itself.
+            size = math.hypot(*sums.tolist()) / float(sizes.sum())
+            error = math.sqrt(count / (count - 1)) * size
         object.__setattr__(self, "standard_error", error)
 
     @property
@@ -123,11 +127,34 @@ class Estimate:
         """How many samples failed."""
         return sum(item.num_failed for item in self.items.values())
 
+    def interval(self, confidence: float = 0.95) -> Interval:
+        """Return the interval to report: Wilson's, the bootstrap's, or else that of t.
+
+        Wilson's fits if all values are 0 or 1 and the items independent. The t interval of such values
+        claims too much where nearly all are alike, and has the width 0 where all are: see Bowyer et
+        al., "Don't use the CLT in LLM evals with fewer than a few hundred datapoints", arXiv
+        2503.01747. The bootstrap's fits clusters of different sizes, for which C - 1 degrees of freedom
+        are too many.
+
+        Args:
+            confidence: The coverage wanted, between 0 and 1.
+
+        Returns:
+            The interval, whose `method` says which it is; NaN if the data determine none.
+        """
+        if not self._not_wilson():
+            return self.wilson_interval(confidence)
+        _, sizes = self._cluster_sums(0.0)
+        if len(set(sizes.tolist())) > 1:
+            return self.bootstrap_interval(confidence)
+        return self.t_interval(confidence)
+
     def t_interval(self, confidence: float = 0.95) -> Interval:
         """Return `value ± t * standard_error`, t of Student's distribution with C - 1 degrees.
 
-        It fits some thirty clusters or more. All values equal give an interval of width 0, which for
-        0 and 1 claims too much: `wilson_interval` does not.
+        It fits some thirty clusters or more, of about the same size, and values not nearly all alike.
+        All values equal give an interval of width 0, which for 0 and 1 claims too much:
+        `wilson_interval` does not.
 
         Args:
             confidence: The coverage wanted, between 0 and 1.
@@ -144,23 +171,31 @@ class Estimate:
     def bootstrap_interval(
         self, confidence: float = 0.95, *, num_resamples: int = 10_000, seed: int = 0
     ) -> Interval:
-        """Return the percentile interval of the bootstrap over clusters.
+        """Return the expanded percentile interval of the bootstrap over clusters.
 
         Whole clusters are drawn with replacement, as many as there are, and their mean is taken anew:
         Efron and Tibshirani, "An Introduction to the Bootstrap", chapter 13; Field and Welsh,
-        "Bootstrapping clustered data", JRSS B 69 (2007). It follows skewed values, and with few
-        clusters it is somewhat narrow.
+        "Bootstrapping clustered data", JRSS B 69 (2007). Plain percentiles of C clusters are too narrow
+        by the factor `z / t * sqrt((C - 1) / C)`; these lie further out, where normal values would
+        have the t interval: Hesterberg, "What Teachers Should Know About the Bootstrap", arXiv
+        1411.5279. It follows skewed values, and has the width 0 if all are equal, as the t interval has.
 
         Args:
             confidence: The coverage wanted, between 0 and 1.
             num_resamples: How many times to draw.
-            seed: Seeds the draws: one seed, one interval.
+            seed: Seeds the draws: one seed, one interval. It is 0 unless told, and not random.
 
         Returns:
             The interval, within the range of the values; NaN with fewer than two clusters.
+
+        Raises:
+            TypeError: A number is no integer.
+            ValueError: The seed is negative, there are no resamples, or the confidence is not between 0
+                and 1.
         """
         confidence = read_fraction(confidence, "confidence")
         check_count("num_resamples", num_resamples)
+        check_count("seed", seed, least=0)
         sums, sizes = self._cluster_sums(0.0)
         count = len(sums)
         if count < 2:
@@ -171,30 +206,31 @@ class Estimate:
         for start in range(0, num_resamples, rows):
             drawn = generator.integers(count, size=(min(rows, num_resamples - start), count))
             means.append(sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1))
-        tail = (1 - confidence) / 2
+        tail = normal_tail(math.sqrt(count / (count - 1)) * t_quantile(1 - confidence, count - 1))
         low, high = np.quantile(np.concatenate(means), [tail, 1 - tail])
         return Interval(float(low), float(high), confidence, "bootstrap")
 
     def wilson_interval(self, confidence: float = 0.95) -> Interval:
         """Return the score interval of a proportion of items, as the function of this name does.
 
+        If the values are means of several samples, which all came out alike, it is on the safe side.
+
         Raises:
-            ValueError: The estimate is no plain proportion: a value is neither 0 nor 1, or the items
-                are clustered.
+            ValueError: The estimate is no plain proportion: a value is neither 0 nor 1, the items are
+                clustered, or it is a difference.
         """
-        values = self.item_values
-        partial = [item for item, value in values.items() if value not in (0, 1)]
-        if partial or self.num_clusters != len(values):
-            reason = f"item {partial[0]!r} has {values[partial[0]]!r}" if partial else "clusters"
+        reason = self._not_wilson()
+        if reason:
             msg = (
                 f"Wilson's interval needs independent items of value 0 or 1, and {self.name} has "
                 f"{reason}; use t_interval or bootstrap_interval"
             )
             raise ValueError(msg)
-        return wilson_interval(int(sum(values.values())), len(values), confidence=confidence)
+        values = self.item_values.values()
+        return wilson_interval(int(sum(values)), len(values), confidence=confidence)
 
     def __str__(self) -> str:
-        parts = [f"{self.t_interval()}", f"{self.num_items} items, {self.num_samples} samples"]
+        parts = [f"{self.interval()}", f"{self.num_items} items, {self.num_samples} samples"]
         if self.num_clusters != self.num_items:
             parts.append(f"{self.num_clusters} clusters")
         if self.num_failed:
@@ -203,6 +239,15 @@ class Estimate:
         if self.num_left_out:
             parts.append(f"{self.num_left_out} items left out")
         return f"{self.name} = {self.value:.4g} ± {self.standard_error:.2g}, {'; '.join(parts)}"
+
+    def _not_wilson(self) -> str:
+        """What keeps Wilson's interval from fitting, or nothing."""
+        if self.is_difference:
+            return "differences, from -1 to 1"
+        if self.num_clusters != self.num_items:
+            return "clusters"
+        other = ((item, value) for item, value in self.item_values.items() if value not in (0, 1))
+        return next((f"item {item!r} of value {value!r}" for item, value in other), "")
 
     def _cluster_sums(self, center: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """For each cluster, the sum of its values less the centre, and how many these are."""
@@ -220,6 +265,7 @@ class Estimate:
 
 def mean_of(values: Sequence[float] | NDArray[np.float64]) -> float:
     """Return the mean, exactly v if all values are v; NaN of none."""
-    if not len(values):
+    plain: Sequence[float] = values.tolist() if isinstance(values, np.ndarray) else values
+    if not plain:
         return math.nan
-    return float(min(max(math.fsum(values) / len(values), min(values)), max(values)))
+    return float(min(max(math.fsum(plain) / len(plain), min(plain)), max(plain)))

@@ -66,7 +66,8 @@ def wilson_interval(num_successes: int, num_trials: int, *, confidence: float = 
     if num_trials == 0:
         return Interval(math.nan, math.nan, confidence, "Wilson")
     z = normal_quantile((1 - confidence) / 2)
-    n, p = num_trials, num_successes / num_trials
+    n = int(num_trials)  # the squares of NumPy's integers overflow
+    p = num_successes / n
     center = (p + z * z / (2 * n)) / (1 + z * z / n)
     half = z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / (1 + z * z / n)
     # Rounding would leave 0 of n and n of n a hair inside.
