@@ -143,13 +143,29 @@ class BenchmarkResult:
         """The scores of each item, one an epoch, None where a sample failed.
 
         This is what `rolloutlib.evals.statistics` works on.
+
+        Raises:
+            ValueError: Two items have one id, which would make epochs of one item of them.
         """
-        scores: dict[str, list[float | None]] = {}
-        for record in self.records:
-            name = str(record.index) if record.item_id is None else record.item_id
-            value = None if record.score is None else record.score.value
-            scores.setdefault(name, []).append(value)
-        return scores
+        return {
+            name: [None if record.score is None else record.score.value for record in records]
+            for name, records in self._by_item().items()
+        }
+
+    @property
+    def item_answers(self) -> dict[str, list[Any]]:
+        """The answers of each item, one an epoch, None where a sample failed or gave none.
+
+        They are what the scores' metadata hold as "extracted", as those of the built-in benchmarks
+        do. This is what `maj_at_k` of `rolloutlib.evals.statistics` takes beside `item_scores`.
+
+        Raises:
+            ValueError: A score tells no answer, not even None, or two items have one id.
+        """
+        return {
+            name: [_answer(record) for record in records]
+            for name, records in self._by_item().items()
+        }
 
     @property
     def score_bounds(self) -> tuple[float, float]:
@@ -157,12 +173,39 @@ class BenchmarkResult:
         most = self.score + self.num_errors / self.num_examples if self.records else math.nan
         return self.score, most
 
+    def _by_item(self) -> dict[str, list[EvaluationRecord]]:
+        grouped: dict[str, list[EvaluationRecord]] = {}
+        for record in self.records:
+            name = str(record.index) if record.item_id is None else record.item_id
+            same = grouped.setdefault(name, [])
+            if same and same[0].index != record.index:
+                msg = (
+                    f"the items {same[0].index} and {record.index} of {self.name!r} have one id, "
+                    f"{name!r}, so that their samples cannot be told apart by it; group those of "
+                    "`records` by their index"
+                )
+                raise ValueError(msg)
+            same.append(record)
+        return grouped
+
 
 def attach_results(error: BaseException, results: Mapping[str, BenchmarkResult]) -> None:
     """Let an exception carry what was finished, and say so where it is shown."""
     attach(error, benchmarks=dict(results))
     if _NOTE not in getattr(error, "__notes__", ()):
         add_note(error, _NOTE)
+
+
+def _answer(record: EvaluationRecord) -> Any:
+    if record.score is None:
+        return None
+    if "extracted" not in record.score.metadata:
+        msg = (
+            f'the score of item {record.item_id!r} in epoch {record.epoch} has no "extracted" in its '
+            "metadata, so that its answer is not known"
+        )
+        raise ValueError(msg)
+    return record.score.metadata["extracted"]
 
 
 def _mean(values: list[float]) -> float:
