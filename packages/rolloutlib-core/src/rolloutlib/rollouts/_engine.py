@@ -83,7 +83,8 @@ class Engine(Generic[ItemT, ObservationT, ActionT]):
         self._num_handed = 0
         self._finished: deque[Group[ItemT, ObservationT, ActionT]] = deque()
         self._ended = False
-        self._changed = anyio.Event()  # the queue of finished groups, or whether there will be more
+        # For who waits for a change: of the queue of finished groups, or of whether there will be more.
+        self._changed: anyio.Event | None = None
         self._failure: BaseException | None = None
         self.close_error: Exception | None = None
 
@@ -136,7 +137,7 @@ class Engine(Generic[ItemT, ObservationT, ActionT]):
         while not self._finished:
             if self._ended:
                 return None
-            await self._changed.wait()
+            await self._change()
         group = self._finished.popleft()
         self._notify()
         return group
@@ -197,7 +198,7 @@ class Engine(Generic[ItemT, ObservationT, ActionT]):
 
     async def _begin_group(self) -> None:
         while len(self._finished) + len(self._held) >= self._most_finished:
-            await self._changed.wait()
+            await self._change()
         item = await self._source.take()
         store = self._run.store
         if item is None:
@@ -209,7 +210,7 @@ class Engine(Generic[ItemT, ObservationT, ActionT]):
         outcomes = self._begin(*item, position)
         self._num_begun += 1
         if store is not None:
-            kept = await store.afind(position, outcomes.group())
+            kept = await store.afind(position, outcomes.item, outcomes.item_id, outcomes.seed)
             if kept is not None:
                 self._hand_out(position, kept)
                 return
@@ -260,6 +261,12 @@ class Engine(Generic[ItemT, ObservationT, ActionT]):
                 self._num_handed += 1
         self._notify()
 
+    async def _change(self) -> None:
+        if self._changed is None:
+            self._changed = anyio.Event()
+        await self._changed.wait()
+
     def _notify(self) -> None:
-        self._changed.set()
-        self._changed = anyio.Event()
+        if self._changed is not None:
+            self._changed.set()
+            self._changed = None

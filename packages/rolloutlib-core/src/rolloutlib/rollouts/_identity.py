@@ -39,7 +39,9 @@ def derive_seed(seed: int, *path: int | str) -> int:
     Returns:
         A seed from 0 to 2**31 - 1.
     """
-    digest = hashlib.sha256(_ENCODER.encode([seed, *path]).encode()).digest()
+    # Part by part, since the encoder of texts is much faster than that of lists.
+    parts = [str(part) if type(part) is int else _ENCODER.encode(part) for part in (seed, *path)]
+    digest = hashlib.sha256(f"[{', '.join(parts)}]".encode()).digest()
     return int.from_bytes(digest[:4], "big") >> (32 - SEED_BITS)
 
 

@@ -31,6 +31,9 @@ class Outcomes(Generic[ItemT, ObservationT, ActionT]):
         seed: The integer that the members' seeds are derived from.
 
     Attributes:
+        item: The item, for the record.
+        item_id: The name of the item.
+        seed: The integer that the members' seeds are derived from.
         trajectories: The episodes that ended, by member.
         errors: The failures of the others.
         retried: The failures that another attempt followed.
@@ -49,24 +52,24 @@ class Outcomes(Generic[ItemT, ObservationT, ActionT]):
         # What each member gets a copy of: a source of items may reuse the object meanwhile.
         self._original = snapshot(item) if run.snapshots else item
         # The record has the item itself, but in a store it has to be what was played.
-        self._item = item if run.store is None else self._original
-        self._seed = seed
+        self.item = item if run.store is None else self._original
+        self.seed = seed
 
     def member(self, index: int, attempt: int) -> Member[ItemT, ObservationT, ActionT]:
         """Return an attempt at a member, with an item and a seed of its own."""
         item = snapshot(self._original) if self.run.snapshots else self._original
-        seed = member_seed(self._seed, self.item_id, index, attempt)
+        seed = member_seed(self.seed, self.item_id, index, attempt)
         return Member(self, index, attempt, item, seed)
 
     def group(self) -> TrajectoryGroup[ItemT, ObservationT, ActionT]:
         """Return the record of the members that have an outcome."""
         return TrajectoryGroup(
-            self._item,
+            self.item,
             self.item_id,
             [self.trajectories[index] for index in sorted(self.trajectories)],
             errors=[self.errors[index] for index in sorted(self.errors)],
             metadata=snapshot(self.run.metadata),
-            seed=self._seed,
+            seed=self.seed,
             retried=sorted(self.retried, key=lambda error: error.index or 0),
         )
 

@@ -67,7 +67,9 @@ def run_groups(
         for position, item in enumerate(items):
             num_begun += 1
             playing = begin(item, position)
-            group = None if store is None else store.find(position, playing.group())
+            group = None
+            if store is not None:
+                group = store.find(position, playing.item, playing.item_id, playing.seed)
             if group is None:
                 group = run_group(run, caller, playing)
                 if store is not None:

@@ -73,6 +73,7 @@ class RunStore:
     def __init__(self, store: Store, num_rollouts: int, reporter: Reporter | None) -> None:
         self.verified: bool = False
         self._store = store
+        self._inline: bool = getattr(store, "inline", False)
         self._num_rollouts = num_rollouts
         self._reporter = reporter
         self._limiter: anyio.CapacityLimiter | None = None
@@ -89,24 +90,26 @@ class RunStore:
             self._check(trajectory, "trajectory")
             self.verified = True
 
-    def find(self, position: int, expected: AnyGroup) -> AnyGroup | None:
+    def find(self, position: int, item: object, item_id: str, seed: int) -> AnyGroup | None:
         """Return the group of an item if it is kept.
 
         Args:
             position: Which item it is.
-            expected: The group without its episodes.
+            item: The item.
+            item_id: Its name.
+            seed: The integer that the seeds of its episodes are derived from.
 
         Raises:
             ValueError: Another group is kept at the position.
             UnstorableError: None is kept, and the item cannot be.
         """
-        group = self._load(position, expected)
+        group = self._load(position, item, item_id, seed)
         self._report(group)
         return group
 
-    async def afind(self, position: int, expected: AnyGroup) -> AnyGroup | None:
+    async def afind(self, position: int, item: object, item_id: str, seed: int) -> AnyGroup | None:
         """The asynchronous twin of `find`."""
-        group = await self._on_thread(self._load, position, expected)
+        group = await self._on_thread(self._load, position, item, item_id, seed)
         self._report(group)
         return group
 
@@ -122,6 +125,9 @@ class RunStore:
 
     async def akeep(self, position: int, group: AnyGroup) -> None:
         """The asynchronous twin of `keep`, also in a run that is being cancelled."""
+        if self._inline:
+            self.keep(position, group)
+            return
         with anyio.CancelScope(shield=True):
             await self._on_thread(self.keep, position, group)
 
@@ -139,7 +145,7 @@ class RunStore:
 
     async def _on_thread(self, function: Callable[..., Any], *args: Any) -> Any:
         """Call the store, which may block, on a thread; one call at a time."""
-        if getattr(self._store, "inline", False):
+        if self._inline:
             return function(*args)
         if self._limiter is None:  # made here, since it belongs to the event loop of the run
             self._limiter = anyio.CapacityLimiter(1)
@@ -152,16 +158,16 @@ class RunStore:
             error.path.append(name)
             raise
 
-    def _load(self, position: int, expected: AnyGroup) -> AnyGroup | None:
+    def _load(self, position: int, item: object, item_id: str, seed: int) -> AnyGroup | None:
         group = self._store.load(position)
         if group is None:
-            self._check(expected.item, f"item {position}")
+            self._check(item, f"item {position}")
             return None
-        if group.item_id != expected.item_id:
-            change = f"was {group.item_id!r} and is {expected.item_id!r}"
-        elif not same_contents(group.item, expected.item):
-            change = f"was {group.item!r} and is {expected.item!r}, with the id {group.item_id!r}"
-        elif _members(group, expected.seed) != list(range(self._num_rollouts)):
+        if group.item_id != item_id:
+            change = f"was {group.item_id!r} and is {item_id!r}"
+        elif not same_contents(group.item, item):
+            change = f"was {group.item!r} and is {item!r}, with the id {group.item_id!r}"
+        elif _members(group, seed) != list(range(self._num_rollouts)):
             change = "is kept with episodes that are not those of this run"
         else:
             return group
@@ -213,7 +219,7 @@ def run_settings(run: Any) -> dict[str, Any]:
     }
 
 
-def _members(group: AnyGroup, seed: int | None) -> list[int]:
+def _members(group: AnyGroup, seed: int) -> list[int]:
     """Return which members a group has, in order; those alone that have the seed of such."""
     episodes = [
         *[(episode.member, episode.attempt, episode.seed) for episode in group.trajectories],
@@ -222,5 +228,5 @@ def _members(group: AnyGroup, seed: int | None) -> list[int]:
     return sorted(
         member
         for member, attempt, found in episodes
-        if member is not None and found == member_seed(seed or 0, group.item_id, member, attempt)
+        if member is not None and found == member_seed(seed, group.item_id, member, attempt)
     )
