@@ -71,6 +71,7 @@ def test_the_header_tells_what_was_run(tmp_path: Path) -> None:
         "epochs": 1,
         "max_steps": None,
         "metadata": {"commit": "abc", "sum": {"a": 1, "b": 2}},
+        "stop_when": None,
     }
 
 

@@ -11,6 +11,7 @@ from rolloutlib.evals._regrade import regrade_log
 from rolloutlib.evals._results import BenchmarkResult
 from rolloutlib.evals._run import arun_benchmark, run_benchmark
 from rolloutlib.evals._run_many import arun_benchmarks, run_benchmarks
+from rolloutlib.evals._stopping import StopWhen
 
 __all__ = [
     "AsyncEvaluationCallback",
@@ -23,6 +24,7 @@ __all__ = [
     "EvaluationRecord",
     "Outcome",
     "ProgressDisplay",
+    "StopWhen",
     "arun_benchmark",
     "arun_benchmarks",
     "benchmarks",

@@ -12,6 +12,7 @@ from rolloutlib.evals._recorder import LOG_VERSION
 from rolloutlib.evals._records import EvaluationRecord
 from rolloutlib.evals._results import BenchmarkResult
 from rolloutlib.evals._rows import component_names, to_row
+from rolloutlib.evals._stopping import Stopping
 from rolloutlib.rollouts._codec import Decode
 from rolloutlib.storage import read_groups, read_settings
 
@@ -69,13 +70,26 @@ class EvaluationLog:
         Args:
             records: The log's records after they were graded anew, in place of the log's own.
         """
+        graded_anew = records is not None or "regraded" in self.header
         records = tuple(self if records is None else records)
+        stopping: Stopping | None = None
+        if self.header["stop_when"] is not None:
+            stopping = Stopping.from_header(
+                self.header["stop_when"],
+                self.header["epochs"],
+                records,
+                can_stop=not graded_anew,
+            )
+            records = tuple(stopping.kept(records))
+        num_remaining = self.header["num_samples"] - len(records)
         return BenchmarkResult.from_records(
             self.header["benchmark"],
             records,
             elapsed_seconds=_elapsed(records),
             metadata=self.header["benchmark_metadata"],
-            num_remaining=self.header["num_samples"] - len(records),
+            num_remaining=num_remaining,
+            interval=None if stopping is None else stopping.interval,
+            stopped_early=stopping is not None and stopping.is_over and num_remaining > 0,
         )
 
     def rows(self) -> Iterator[dict[str, Any]]:

@@ -18,6 +18,7 @@ from rolloutlib.evals._plain import to_plain
 from rolloutlib.evals._recorder import Recorder, log_header
 from rolloutlib.evals._results import BenchmarkResult, attach_results
 from rolloutlib.evals._samples import Samples
+from rolloutlib.evals._stopping import Stopping, StopWhen
 from rolloutlib.rollouts import (
     AsyncBatchedPolicy,
     AsyncCollector,
@@ -56,6 +57,8 @@ class PolicySettings:
     log: str | os.PathLike[str] | None = None
     model: str | None = None
     metadata: Mapping[str, Any] | None = None
+    stop_when: StopWhen | None = None
+    retry_failed: bool = False
     inline: bool = False
 
 
@@ -80,7 +83,7 @@ def play(
                 _, error = try_in_loop(portal, plan.drive_in_loop)
             if error is not None:
                 raise error
-        return plan.recorder.result()
+        return plan.recorder.conclude()
 
 
 async def aplay(
@@ -95,7 +98,7 @@ async def aplay(
     plan = _Plan(benchmark, policy, settings, limit=limit, fail_fast=fail_fast)
     with plan.attaching():
         await plan.drive()
-        return plan.recorder.result()
+        return plan.recorder.conclude()
 
 
 class _Plan:
@@ -118,6 +121,10 @@ class _Plan:
         if settings.model is not None and not isinstance(cast("object", settings.model), str):
             msg = f"model must be a name or None, got {settings.model!r}"
             raise TypeError(msg)
+        if settings.retry_failed and settings.log is None:
+            msg = "retry_failed: without a `log` there are no failed samples to play again"
+            raise ValueError(msg)
+        stopping = _stopping(settings)
         samples = Samples(
             benchmark,
             limit=limit,
@@ -125,14 +132,17 @@ class _Plan:
             shuffle=settings.shuffle,
             epochs=settings.epochs,
             seed=settings.seed,
+            by_item=stopping is not None,
         )
         path = None if settings.log is None else Path(settings.log).absolute()
         self.benchmark = benchmark
         self.recorder = Recorder(
             samples,
             path=path,
-            header={} if path is None else _header(samples, policy, settings, limit),
+            header={} if path is None else _header(samples, policy, settings, limit, stopping),
             max_errors=settings.max_errors,
+            stopping=stopping,
+            retry_failed=settings.retry_failed,
         )
         self.is_plain = not (
             settings.concurrency != 1
@@ -141,7 +151,7 @@ class _Plan:
             or is_async(benchmark.make_env)
         )
         self.arguments: dict[str, Any] = {
-            "items": samples.samples,
+            "items": self.recorder.samples,
             "make_env": self.recorder.make_env,
             "policy": policy,
             "get_item_id": samples.item_id,
@@ -194,7 +204,11 @@ class _Plan:
 
 
 def _header(
-    samples: Samples[Any], policy: AnyPolicy, settings: PolicySettings, limit: int | None
+    samples: Samples[Any],
+    policy: AnyPolicy,
+    settings: PolicySettings,
+    limit: int | None,
+    stopping: Stopping | None,
 ) -> dict[str, Any]:
     return log_header(
         samples,
@@ -206,8 +220,32 @@ def _header(
             "epochs": int(settings.epochs),
             "max_steps": None if settings.max_steps is None else int(settings.max_steps),
             "metadata": to_plain(settings.metadata or {}),
+            "stop_when": None if stopping is None else stopping.settings,
         },
     )
+
+
+def _stopping(settings: PolicySettings) -> Stopping | None:
+    """Return what tells when the run may stop early.
+
+    Raises:
+        TypeError: `stop_when` is no such rule.
+        ValueError: The order of the items may depend on their scores.
+    """
+    rule = settings.stop_when
+    if rule is None:
+        return None
+    if not isinstance(cast("object", rule), StopWhen):
+        msg = f"stop_when must be a StopWhen or None, got {rule!r}"
+        raise TypeError(msg)
+    if not settings.shuffle:
+        msg = (
+            "stop_when needs shuffle=True: the first items of a benchmark may be its easiest, and "
+            "the interval holds for items in an order that does not depend on their scores"
+        )
+        raise ValueError(msg)
+    check_count("epochs", settings.epochs)
+    return Stopping(rule, int(settings.epochs))
 
 
 def _model(policy: Any) -> str:

@@ -6,7 +6,7 @@ import dataclasses
 import datetime
 import platform
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeAlias, cast
@@ -20,6 +20,7 @@ from rolloutlib.evals._plain import encode
 from rolloutlib.evals._records import EvaluationRecord
 from rolloutlib.evals._results import BenchmarkResult
 from rolloutlib.evals._samples import Sample, Samples
+from rolloutlib.evals._stopping import Stopping
 from rolloutlib.rollouts import TrajectoryGroup
 from rolloutlib.rollouts._identity import describe_function
 from rolloutlib.storage import GroupStore, read_settings
@@ -44,6 +45,8 @@ class Recorder:
         path: The log, or None.
         header: What the log is begun with.
         max_errors: How many samples may fail.
+        stopping: Tells when the run may stop early.
+        retry_failed: Whether the log's failed samples are to be played again.
 
     Attributes:
         records: The records by index and epoch.
@@ -59,6 +62,8 @@ class Recorder:
         path: Path | None,
         header: Mapping[str, Any],
         max_errors: int | None,
+        stopping: Stopping | None = None,
+        retry_failed: bool = False,
     ) -> None:
         self.records: dict[tuple[int, int], EvaluationRecord] = {}
         self.inline = True
@@ -70,6 +75,8 @@ class Recorder:
         )
         self._header = header
         self._max_errors = max_errors
+        self._stopping = stopping
+        self._retry_failed = retry_failed
         self._num_errors = 0
         self._begun: dict[tuple[int, int], tuple[datetime.datetime, float]] = {}
         self._since = time.perf_counter()
@@ -90,15 +97,38 @@ class Recorder:
             return as_async(cast("gym.Env[Any, Any]", made), inline=True)
         return made
 
+    @property
+    def samples(self) -> Sequence[Sample] | _Needed:
+        """The samples to play: all, or as many as it takes until the run may stop."""
+        samples = self._samples.samples
+        return samples if self._stopping is None else _Needed(samples, self._stopping)
+
     def result(self) -> BenchmarkResult:
         """Return the figures of the samples so far."""
+        stopping = self._stopping
+        records = list(self.records.values())
+        if stopping is not None:
+            records = stopping.kept(records)
+        num_remaining = len(self._samples.samples) - len(records)
         return BenchmarkResult.from_records(
             self._samples.benchmark.name,
-            self.records.values(),
+            records,
             elapsed_seconds=time.perf_counter() - self._since,
             metadata=self._samples.benchmark.metadata,
-            num_remaining=len(self._samples.samples) - len(self.records),
+            num_remaining=num_remaining,
+            interval=None if stopping is None else stopping.interval,
+            stopped_early=stopping is not None and stopping.is_over and num_remaining > 0,
         )
+
+    def conclude(self) -> BenchmarkResult:
+        """Return the figures of a run that has come to its end.
+
+        Of one that has stopped early the log loses the samples that were in play beyond its last.
+        """
+        stopping = self._stopping
+        if self._log is not None and stopping is not None and stopping.is_over:
+            self._log.remove(lambda group: stopping.is_beyond(EvaluationRecord.from_group(group)))
+        return self.result()
 
     def rescue(self, error: BaseException) -> None:
         """Record the samples that have ended and that an exception kept from being handed out."""
@@ -119,6 +149,8 @@ class Recorder:
         del settings  # the header tells more
         if self._log is not None and self._path is not None:
             self._log.prepare({**self._header, "versions": _versions(self._path)})
+            if self._retry_failed:
+                self._log.remove(lambda group: group.errors)
         self.prepared = True
 
     def check(self, value: object) -> None:
@@ -140,13 +172,16 @@ class Recorder:
             ErrorBudgetError: It is one failure too many.
         """
         group = self._timed(group)
+        metadata = {**group.metadata, "position": position}
+        group = dataclasses.replace(group, metadata=metadata)
         if self._log is not None:
             self._log.save(position, group)
         self._add(group)
 
     def finish(self, num_items: int) -> None:
         """Take note of the end of the samples."""
-        if self._log is not None:
+        over = self._stopping is not None and self._stopping.is_over
+        if self._log is not None and not over:  # else the log may have samples beyond the last
             self._log.finish(num_items)
 
     def close(self) -> None:
@@ -165,6 +200,11 @@ class Recorder:
     def _add(self, group: AnyGroup) -> None:
         record = EvaluationRecord.from_group(group)
         self.records[record.index, record.epoch] = record
+        if self._stopping is not None:
+            if self._stopping.is_over:
+                return  # it will not be part of the run
+            self._stopping.check(record)
+            self._stopping.add(record)
         self._num_errors += record.score is None
         if self._max_errors is not None and self._num_errors > self._max_errors:
             name = self._samples.benchmark.name
@@ -174,6 +214,23 @@ class Recorder:
                 f"{record.metadata['error_type']}: {record.error}"
             )
             raise ErrorBudgetError(msg)
+
+
+class _Needed:
+    """Samples until a run may stop. They have a length, as what need not be read on a thread."""
+
+    def __init__(self, samples: Sequence[Sample], stopping: Stopping) -> None:
+        self._samples = samples
+        self._stopping = stopping
+
+    def __len__(self) -> int:
+        return len(self._samples)
+
+    def __iter__(self) -> Iterator[Sample]:
+        for sample in self._samples:
+            if self._stopping.is_over:
+                return
+            yield sample
 
 
 def log_header(samples: Samples[Any], *, model: str, settings: Mapping[str, Any]) -> dict[str, Any]:

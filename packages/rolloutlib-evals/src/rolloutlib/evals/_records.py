@@ -70,6 +70,7 @@ class EvaluationRecord:
         trajectory: The episode; of a failed one what was played of it, or None.
         seed: The seed of the episode, by which it can be played alone.
         attempts: How many attempts were made.
+        position: Which sample of its run it is, from 0, in the order in which they are begun.
         started: When the first of them began, in UTC and ISO 8601.
         seconds: How long it took until the last had ended.
     """
@@ -85,6 +86,7 @@ class EvaluationRecord:
     trajectory: Trajectory[Any, Any] | None = field(default=None, kw_only=True, repr=False)
     seed: int | None = field(default=None, kw_only=True)
     attempts: int = field(default=1, kw_only=True)
+    position: int | None = field(default=None, kw_only=True)
     started: str | None = field(default=None, kw_only=True)
     seconds: float | None = field(default=None, kw_only=True)
 
@@ -107,6 +109,7 @@ class EvaluationRecord:
             "epoch": sample["epoch"],
             "item": sample["item"],
             "attempts": 1 + len(group.retried),
+            "position": group.metadata.get("position"),
             "started": group.metadata.get("started"),
             "seconds": group.metadata.get("seconds"),
         }

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from rolloutlib._exceptions import add_note, attach, find
 from rolloutlib.evals._records import EvaluationRecord
+from rolloutlib.evals.statistics import Interval
 
 __all__ = ["BenchmarkResult", "attach_results"]
 
@@ -43,6 +44,9 @@ class BenchmarkResult:
         num_wrong: How many scored 0, and were not truncated, in spite of an answer.
         num_no_answer: How many scored 0, and were not truncated, for lack of a definite answer, as
             far as their scores tell it: those of GSM8K and AIME do.
+        interval: Of a run with `stop_when`, the interval of its score, which is valid although the run
+            may have stopped when it was narrow; else None.
+        stopped_early: Whether that is so. The samples that were not needed are in `num_remaining`.
     """
 
     name: str
@@ -62,6 +66,8 @@ class BenchmarkResult:
     num_credited: int = field(default=0, kw_only=True)
     num_wrong: int = field(default=0, kw_only=True)
     num_no_answer: int = field(default=0, kw_only=True)
+    interval: Interval | None = field(default=None, kw_only=True)
+    stopped_early: bool = field(default=False, kw_only=True)
 
     @staticmethod
     def from_records(
@@ -71,6 +77,8 @@ class BenchmarkResult:
         elapsed_seconds: float = 0.0,
         metadata: Mapping[str, Any] | None = None,
         num_remaining: int = 0,
+        interval: Interval | None = None,
+        stopped_early: bool = False,
     ) -> BenchmarkResult:
         """Compute the figures of records.
 
@@ -80,6 +88,8 @@ class BenchmarkResult:
             elapsed_seconds: The wall-clock time of the run.
             metadata: The benchmark's metadata.
             num_remaining: How many samples have no record.
+            interval: The interval of the score of a run that could stop early.
+            stopped_early: Whether it did.
         """
         records = tuple(sorted(records, key=lambda record: (record.index, record.epoch)))
         outcomes = Counter([record.outcome for record in records])
@@ -108,6 +118,8 @@ class BenchmarkResult:
             num_credited=outcomes["credited"],
             num_wrong=outcomes["wrong"],
             num_no_answer=outcomes["no_answer"],
+            interval=interval,
+            stopped_early=stopped_early,
         )
 
     @staticmethod

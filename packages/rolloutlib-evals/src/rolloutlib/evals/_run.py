@@ -15,6 +15,7 @@ from rolloutlib.evals._item import AsyncEvaluationCallback, EvaluationCallback
 from rolloutlib.evals._play import AnyPolicy, PolicySettings, aplay, play
 from rolloutlib.evals._results import BenchmarkResult
 from rolloutlib.evals._samples import check_limit
+from rolloutlib.evals._stopping import StopWhen
 from rolloutlib.rollouts import Retry, Timeouts
 from rolloutlib.rollouts._events import OnEvent
 
@@ -44,6 +45,8 @@ def run_benchmark(
     log: str | os.PathLike[str] | None = None,
     model: str | None = None,
     metadata: Mapping[str, Any] | None = None,
+    stop_when: StopWhen | None = None,
+    retry_failed: bool = False,
 ) -> BenchmarkResult:
     """Evaluate a policy, or whatever a callback does, on the items of a benchmark.
 
@@ -61,7 +64,8 @@ def run_benchmark(
         policy: Chooses an action for each observation, in place of `evaluate`. One that is
             asynchronous is called in an event loop on another thread, which enters an
             `AsyncBatchedPolicy` too.
-        epochs: How often each item is played. All items are played once before any is again.
+        epochs: How often each item is played. All items are played once before any is again, unless
+            there is a `stop_when`.
         seed: Fixes the seed of each sample, `derive_seed(derive_seed(seed, item_id, epoch), item_id,
             0)`: it does not depend on the other samples.
         shuffle: Play the items in an order that the seed fixes. With `limit`, those that come first in
@@ -80,6 +84,11 @@ def run_benchmark(
         model: Names what is evaluated, in the log; by default the policy's attribute `model`, else the
             name of its function or class.
         metadata: Further facts for the log.
+        stop_when: End the run as soon as the interval of its score is narrow enough. The result has
+            the samples up to there, and the interval. Needs `shuffle`, and plays all epochs of an item
+            before the next item.
+        retry_failed: Play the samples again that failed in earlier runs with the log, with the seeds
+            that they had; the log loses their failures before the run begins, and nothing else.
 
     Raises:
         TypeError: An argument has the wrong type, or none of `evaluate` and `policy` is given, or
@@ -105,6 +114,8 @@ def run_benchmark(
         log=log,
         model=model,
         metadata=metadata,
+        stop_when=stop_when,
+        retry_failed=retry_failed,
     )
     _check(benchmark, evaluate, policy, limit, settings, PolicySettings())
     if policy is not None:
@@ -133,6 +144,8 @@ async def arun_benchmark(
     log: str | os.PathLike[str] | None = None,
     model: str | None = None,
     metadata: Mapping[str, Any] | None = None,
+    stop_when: StopWhen | None = None,
+    retry_failed: bool = False,
     inline: bool = False,
 ) -> BenchmarkResult:
     """Evaluate a policy on a benchmark, many samples at once: `run_benchmark`'s asynchronous twin.
@@ -162,6 +175,8 @@ async def arun_benchmark(
         log: See `run_benchmark`.
         model: See `run_benchmark`.
         metadata: See `run_benchmark`.
+        stop_when: See `run_benchmark`.
+        retry_failed: See `run_benchmark`.
         inline: Call a synchronous policy and synchronous environments on the event loop, for those
             that never block.
 
@@ -184,6 +199,8 @@ async def arun_benchmark(
         log=log,
         model=model,
         metadata=metadata,
+        stop_when=stop_when,
+        retry_failed=retry_failed,
         inline=inline,
     )
     _check(benchmark, evaluate, policy, limit, settings, PolicySettings(concurrency=64))

@@ -17,6 +17,7 @@ from rolloutlib.evals._play import AnyPolicy
 from rolloutlib.evals._results import BenchmarkResult, attach_results
 from rolloutlib.evals._run import arun_benchmark, run_benchmark
 from rolloutlib.evals._samples import check_limit
+from rolloutlib.evals._stopping import StopWhen
 from rolloutlib.rollouts import Retry, Timeouts
 from rolloutlib.rollouts._events import OnEvent
 
@@ -36,6 +37,8 @@ class _Settings(TypedDict, total=False):
     on_event: OnEvent | None
     model: str | None
     metadata: Mapping[str, Any] | None
+    stop_when: StopWhen | None
+    retry_failed: bool
 
 
 class _SyncSettings(_Settings, total=False):

@@ -23,7 +23,7 @@ Sample: TypeAlias = dict[str, Any]
 class Samples(Generic[ItemT]):
     """Which samples a run has, in which order, and with which seeds.
 
-    All items are played once before any is played again, so that a run which is stopped early has
+    By default all items are played once before any is played again, so that a run which is stopped early has
     seen as many of them as it could.
 
     Args:
@@ -33,6 +33,7 @@ class Samples(Generic[ItemT]):
         shuffle: Play the items in an order that the seed fixes, not in the benchmark's.
         epochs: How often each item is played.
         seed: What all seeds are derived from.
+        by_item: Play all epochs of an item before the next item.
 
     Attributes:
         benchmark: The benchmark.
@@ -54,6 +55,7 @@ class Samples(Generic[ItemT]):
         shuffle: bool,
         epochs: int,
         seed: int,
+        by_item: bool = False,
     ) -> None:
         check_limit(limit)
         check_count("epochs", epochs)
@@ -63,10 +65,11 @@ class Samples(Generic[ItemT]):
         self.ids: list[str] = item_names(benchmark)
         self._plain: list[Any] = [to_plain(item) for item in benchmark.items]
         indices = self._select(limit, item_ids, shuffle=shuffle)
+        order = [(index, epoch) for epoch in range(epochs) for index in indices]
+        if by_item:
+            order = [(index, epoch) for index in indices for epoch in range(epochs)]
         self.samples: list[Sample] = [
-            {"index": index, "epoch": epoch, "item": self._plain[index]}
-            for epoch in range(epochs)
-            for index in indices
+            {"index": index, "epoch": epoch, "item": self._plain[index]} for index, epoch in order
         ]
 
     @property
