@@ -303,3 +303,7 @@ def test_an_estimate_of_ones_own_has_intervals_too() -> None:
     )
     assert estimate.value == pytest.approx(0.5)
     assert estimate.standard_error == pytest.approx(0.2)
+    with pytest.raises(
+        ValueError, match="value must be finite, or None to leave the item out, got nan"
+    ):
+        ItemEstimate(math.nan, (0, 1), 1)

@@ -29,12 +29,20 @@ class ItemEstimate:
         bounds: The value if all failed samples had scored 0, and if all had scored 1.
         num_samples: How many samples the item has.
         num_failed: How many of them failed.
+
+    Raises:
+        ValueError: The value is NaN or infinite.
     """
 
     value: float | None
     bounds: tuple[float, float]
     num_samples: int
     num_failed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.value is not None and not math.isfinite(self.value):
+            msg = f"value must be finite, or None to leave the item out, got {self.value!r}"
+            raise ValueError(msg)
 
 
 @dataclass(frozen=True)
@@ -46,7 +54,8 @@ class Estimate:
     standard error is clustered as in Miller, "Adding Error Bars to Evals", arXiv 2411.00640. With n
     items of values v in C clusters it is
     `sqrt(C / (C - 1) * sum over clusters of (sum of v - mean)^2) / n`, which is `std(v) / sqrt(n)` if
-    every item is a cluster of its own.
+    every item is a cluster of its own. The factor `C / (C - 1)` is the usual one for few clusters, as in
+    statsmodels.
 
     Attributes:
         name: What is estimated, such as "mean" or "pass@4".
