@@ -174,3 +174,12 @@ def test_a_run_may_go_to_another_folder(tmp_path: Path, monkeypatch: pytest.Monk
     (tmp_path / "other").mkdir()
     monkeypatch.chdir(tmp_path / "other")
     assert len(list(groups)) == len(list(read_groups(tmp_path / "run.jsonl"))) == 2
+
+
+def test_a_setting_that_the_file_lacks_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    with GroupWriter(path, settings={"seed": 1}) as writer:
+        writer.append(TrajectoryGroup("a", "a", []))
+    GroupWriter(path, settings={"seed": 1, "new": None}).close()
+    with pytest.raises(ValueError, match="settings: new was None and is 2"):
+        GroupWriter(path, settings={"seed": 1, "new": 2})

@@ -30,6 +30,9 @@ class BatchedPolicy(Generic[ObservationT, ActionT]):
         batch: The function. Called as a policy for one episode, it is given one observation.
         max_size: The most observations that it is given at once; by default there is no limit.
 
+    Attributes:
+        batch, max_size: As given.
+
     Raises:
         TypeError: An argument has the wrong type.
         ValueError: `max_size` is less than 1.
@@ -40,8 +43,9 @@ class BatchedPolicy(Generic[ObservationT, ActionT]):
     ) -> None:
         if max_size is not None:
             check_count("max_size", max_size)
+        self.batch = batch
         self._function = BatchFunction[ObservationT, ActionT](batch)
-        self._max_size = max_size
+        self.max_size = max_size
 
     @property
     def version(self) -> int | str | None:
@@ -88,7 +92,7 @@ class BatchedPolicy(Generic[ObservationT, ActionT]):
         count = len(observations)
         seeds = [None] * count if seeds is None else seeds
         steps = [None] * count if steps is None else steps
-        size = self._max_size or max(count, 1)
+        size = self.max_size or max(count, 1)
         answers: list[Answer[ActionT]] = []
         for start in range(0, count, size):
             part = slice(start, start + size)
@@ -139,6 +143,7 @@ class AsyncBatchedPolicy(Generic[ObservationT, ActionT]):
         if not max_wait >= 0:
             msg = f"max_wait must be at least 0 seconds, got {max_wait!r}"
             raise ValueError(msg)
+        self.batch = batch
         self._function = BatchFunction[ObservationT, ActionT](batch)
         self._max_size = max_size
         self._max_wait = max_wait

@@ -124,7 +124,7 @@ class GroupWriter:
             if settings is not None and header.get("settings") != settings:
                 if len(first) == size:  # nothing was made with the old ones
                     return self._write(0, header_line(settings))
-                _refuse(self._path, header.get("settings"), settings)
+                _check_settings(self._path, header.get("settings"), settings)
             start = start_of_last_line(file)
             file.seek(start)
             line = file.read()
@@ -175,7 +175,8 @@ def _form(settings: Mapping[str, Any], encode: Encode | None) -> Any:
         raise
 
 
-def _refuse(path: Path, before: Mapping[str, Any] | None, now: Mapping[str, Any]) -> None:
+def _check_settings(path: Path, before: Mapping[str, Any] | None, now: Mapping[str, Any]) -> None:
+    """Refuse other settings. One that is lacking is None: it may be one that came with an update."""
     if before is None:
         msg = f"{os.fspath(path)!r} holds groups of no run, so no run can go on with it"
         raise ValueError(msg)
@@ -184,6 +185,8 @@ def _refuse(path: Path, before: Mapping[str, Any] | None, now: Mapping[str, Any]
         for name in sorted({*before, *now})
         if before.get(name) != now.get(name)
     ]
+    if not changes:
+        return
     msg = (
         f"{os.fspath(path)!r} holds groups that were made with other settings: "
         f"{'; '.join(changes)}. Use the same, or another file"

@@ -23,6 +23,7 @@ from rolloutlib.rollouts import (
     AsyncBatchedPolicy,
     AsyncCollector,
     AsyncPolicy,
+    BatchedPolicy,
     Policy,
     Retry,
     Timeouts,
@@ -37,6 +38,9 @@ __all__ = ["AnyPolicy", "PolicySettings", "aplay", "play"]
 
 AnyGroup: TypeAlias = TrajectoryGroup[Any, Any, Any]
 AnyPolicy: TypeAlias = Policy[Any, Any] | AsyncPolicy[Any, Any]
+
+
+_MOST_IN_BATCH = 1024
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,23 +169,29 @@ class _Plan:
             "on_event": settings.on_event,
             "store": self.recorder,
         }
-        self._batched: AsyncBatchedPolicy[Any, Any] | None = (
-            cast("AsyncBatchedPolicy[Any, Any]", policy)
-            if isinstance(policy, AsyncBatchedPolicy)
-            else None
-        )
+        self._batched: Any = policy if isinstance(policy, AsyncBatchedPolicy) else None
+        self._gathered: AsyncBatchedPolicy[Any, Any] | None = None
+        if isinstance(policy, BatchedPolicy):  # whose lock step is that of a group, here of one
+            self._gathered = AsyncBatchedPolicy(
+                policy.batch,
+                max_size=_most_at_once(policy, settings.concurrency),
+                inline=settings.inline,
+            )
         self._loop_arguments: dict[str, Any] = {
             **self.arguments,
             "make_env": self.recorder.amake_env,
+            "policy": self._gathered or policy,
             "concurrency": settings.concurrency,
             "inline": settings.inline,
         }
 
     async def drive(self) -> None:
         """Play all samples in the present event loop."""
-        run: AsyncCollector[Any, Any, Any] = acollect(**self._loop_arguments)
-        async with run as groups:
-            async for _ in groups:  # the recorder keeps them
+        async with contextlib.AsyncExitStack() as stack:
+            if self._gathered is not None:
+                await stack.enter_async_context(self._gathered)
+            run: AsyncCollector[Any, Any, Any] = acollect(**self._loop_arguments)
+            async for _ in await stack.enter_async_context(run):  # the recorder keeps them
                 pass
 
     async def drive_in_loop(self) -> None:
@@ -248,6 +258,16 @@ def _stopping(settings: PolicySettings) -> Stopping | None:
     return Stopping(rule, int(settings.epochs))
 
 
+def _most_at_once(policy: BatchedPolicy[Any, Any], concurrency: int | anyio.CapacityLimiter) -> int:
+    """Return for how many episodes a policy may be asked at once."""
+    if isinstance(concurrency, anyio.CapacityLimiter):
+        most = max(concurrency.total_tokens, 1)  # it may get some later
+    else:
+        check_count("concurrency", concurrency)
+        most = concurrency
+    return int(min(most, policy.max_size or _MOST_IN_BATCH))
+
+
 def _model(policy: Any) -> str:
     """Return what a policy says it is, or the name of its function or class."""
     model: object = getattr(policy, "model", None)
@@ -255,4 +275,6 @@ def _model(policy: Any) -> str:
         return model
     if isinstance(policy, functools.partial):
         return _model(cast("functools.partial[Any]", policy).func)
+    if isinstance(policy, (BatchedPolicy, AsyncBatchedPolicy)):
+        return _model(cast("BatchedPolicy[Any, Any]", policy).batch)
     return getattr(policy, "__qualname__", type(policy).__qualname__)

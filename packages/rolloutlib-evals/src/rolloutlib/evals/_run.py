@@ -63,7 +63,8 @@ def run_benchmark(
             it, rather than go on.
         policy: Chooses an action for each observation, in place of `evaluate`. One that is
             asynchronous is called in an event loop on another thread, which enters an
-            `AsyncBatchedPolicy` too.
+            `AsyncBatchedPolicy` too. A `BatchedPolicy` is asked for as many episodes at once as
+            `concurrency` has open.
         epochs: How often each item is played. All items are played once before any is again, unless
             there is a `stop_when`.
         seed: Fixes the seed of each sample, `derive_seed(derive_seed(seed, item_id, epoch), item_id,
