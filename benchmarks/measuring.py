@@ -31,6 +31,7 @@ AREAS = (
     "spaces",
     "adapters",
     "graders",
+    "evals",
     "imports",
     "scaling",
 )
@@ -86,6 +87,7 @@ class Row:
         gated: What the gate bounds: our side over the hand-written one, or our side alone.
         in_old: Whether rolloutlib 0.2.0 can do the work.
         most_rounds: How often it is measured at most, for what takes long.
+        missing: What the row needs and is not there, or nothing.
     """
 
     name: str
@@ -96,6 +98,7 @@ class Row:
     gated: Literal["ratio", "ours"] = "ratio"
     in_old: bool = True
     most_rounds: int = 100
+    missing: str = ""
 
 
 def timed(work: Callable[[], object], effort: Effort, *, per: int = 1) -> Measure:

@@ -33,6 +33,10 @@ def main() -> None:
     areas = {area: rows_of(area) for area in AREAS}
     arguments = parse(areas)
     chosen = choose(areas, arguments.names)
+    for _, row in chosen:
+        if row.missing:
+            print(f"{row.name} is left out: {row.missing}", file=sys.stderr)
+    chosen = [(area, row) for area, row in chosen if not row.missing]
     before = earlier(arguments.results)
     ours: dict[str, Any] = {}
     old: dict[str, Any] = {}
