@@ -270,38 +270,3 @@ async def test_several_benchmarks_run_asynchronously() -> None:
     benchmarks = [sums(2, name="a"), sums(3, name="b")]
     results = await arun_benchmarks(benchmarks, policy=aadd, concurrency=2)
     assert {name: result.num_examples for name, result in results.items()} == {"a": 2, "b": 3}
-
-
-WRONG: list[tuple[dict[str, Any], type[Exception], str]] = [
-    ({}, TypeError, "either `evaluate` is needed"),
-    ({"policy": add, "evaluate": add}, TypeError, "either `evaluate` is needed"),
-    ({"evaluate": add, "epochs": 2, "log": "x"}, TypeError, "epochs, log: for runs with `policy`"),
-    ({"policy": 3}, TypeError, "policy must be callable, got 3"),
-    ({"policy": add, "epochs": 0}, ValueError, "epochs must be at least 1, got 0"),
-    ({"policy": add, "seed": -1}, ValueError, "seed must be at least 0, got -1"),
-    ({"policy": add, "limit": -1}, ValueError, "limit must not be negative, got -1"),
-    ({"policy": add, "item_ids": "sum-1"}, TypeError, "item_ids must be a sequence of names"),
-    ({"policy": add, "item_ids": ["x"]}, ValueError, r"'sums' has no items \['x'\]"),
-    ({"policy": add, "max_errors": -1}, ValueError, "max_errors must be at least 0"),
-    ({"policy": add, "model": 3}, TypeError, "model must be a name or None, got 3"),
-    ({"policy": add, "concurrency": 0}, ValueError, "concurrency must be at least 1"),
-    ({"policy": add, "retry": 3}, TypeError, "retry must be a Retry"),
-]
-
-
-@pytest.mark.parametrize(("arguments", "error", "message"), WRONG)
-async def test_bad_arguments_are_refused_before_anything_runs(
-    arguments: dict[str, Any], error: type[Exception], message: str
-) -> None:
-    with pytest.raises(error, match=message) as caught:
-        run_benchmark(sums(), **arguments)
-    assert BenchmarkResult.from_exception(caught.value) is None
-    with pytest.raises(error, match=message) as caught:
-        await arun_benchmark(sums(), **arguments)
-    assert BenchmarkResult.from_exception(caught.value) is None
-
-
-def test_two_items_of_one_name_are_refused() -> None:
-    benchmark = Benchmark("same", [Sum(1, 1), Sum(2, 1)], SumEnv, item_id=lambda _: "x")
-    with pytest.raises(ValueError, match="items 0 and 1 of benchmark 'same' have one name, 'x'"):
-        run_benchmark(benchmark, policy=add)

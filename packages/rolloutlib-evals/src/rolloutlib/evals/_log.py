@@ -73,7 +73,7 @@ class EvaluationLog:
         graded_anew = records is not None or "regraded" in self.header
         records = tuple(self if records is None else records)
         stopping: Stopping | None = None
-        if self.header["stop_when"] is not None:
+        if self.header.get("stop_when") is not None:
             stopping = Stopping.from_header(
                 self.header["stop_when"],
                 self.header["epochs"],

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias, cast
 import anyio
 
 from rolloutlib._calls import check_count, is_async
+from rolloutlib._values import to_bool
 from rolloutlib.evals._benchmark import Benchmark
 from rolloutlib.evals._plain import to_plain
 from rolloutlib.evals._recorder import Recorder, log_header
@@ -125,7 +126,10 @@ class _Plan:
         if settings.model is not None and not isinstance(cast("object", settings.model), str):
             msg = f"model must be a name or None, got {settings.model!r}"
             raise TypeError(msg)
-        if settings.retry_failed and settings.log is None:
+        if not isinstance(cast("object", settings.metadata), Mapping | None):
+            msg = f"metadata must be a mapping or None, got {settings.metadata!r}"
+            raise TypeError(msg)
+        if to_bool(settings.retry_failed, "retry_failed") and settings.log is None:
             msg = "retry_failed: without a `log` there are no failed samples to play again"
             raise ValueError(msg)
         stopping = _stopping(settings)
@@ -133,7 +137,7 @@ class _Plan:
             benchmark,
             limit=limit,
             item_ids=settings.item_ids,
-            shuffle=settings.shuffle,
+            shuffle=to_bool(settings.shuffle, "shuffle"),
             epochs=settings.epochs,
             seed=settings.seed,
             by_item=stopping is not None,
@@ -225,7 +229,7 @@ def _header(
         model=_model(policy) if settings.model is None else settings.model,
         settings={
             "limit": None if limit is None else int(limit),
-            "item_ids": None if settings.item_ids is None else list(settings.item_ids),
+            "item_ids": samples.item_ids,
             "shuffle": bool(settings.shuffle),
             "epochs": int(settings.epochs),
             "max_steps": None if settings.max_steps is None else int(settings.max_steps),

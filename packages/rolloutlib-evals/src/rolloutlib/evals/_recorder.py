@@ -133,7 +133,7 @@ class Recorder:
     def rescue(self, error: BaseException) -> None:
         """Record the samples that have ended and that an exception kept from being handed out."""
         for group in TrajectoryGroup.all_from_exception(error):
-            record = EvaluationRecord.from_group(self._timed(group))
+            record = EvaluationRecord.from_group(self._noted(group))
             self.records.setdefault((record.index, record.epoch), record)
 
     def read_seed(self) -> int | None:
@@ -171,9 +171,7 @@ class Recorder:
         Raises:
             ErrorBudgetError: It is one failure too many.
         """
-        group = self._timed(group)
-        metadata = {**group.metadata, "position": position}
-        group = dataclasses.replace(group, metadata=metadata)
+        group = self._noted(group, position=position)
         if self._log is not None:
             self._log.save(position, group)
         self._add(group)
@@ -189,13 +187,14 @@ class Recorder:
         if self._log is not None:
             self._log.close()
 
-    def _timed(self, group: AnyGroup) -> AnyGroup:
+    def _noted(self, group: AnyGroup, **facts: Any) -> AnyGroup:
+        """Return a group with its times, if an environment was asked for, and further facts."""
         key = (group.item["index"], group.item["epoch"])
         begun = self._begun.pop(key, None)
-        if begun is None:  # no environment was asked for
-            return group
-        times = {"started": begun[0].isoformat(), "seconds": time.perf_counter() - begun[1]}
-        return dataclasses.replace(group, metadata={**group.metadata, **times})
+        if begun is not None:
+            facts["started"] = begun[0].isoformat()
+            facts["seconds"] = time.perf_counter() - begun[1]
+        return dataclasses.replace(group, metadata={**group.metadata, **facts})
 
     def _add(self, group: AnyGroup) -> None:
         record = EvaluationRecord.from_group(group)
@@ -209,7 +208,7 @@ class Recorder:
         if self._max_errors is not None and self._num_errors > self._max_errors:
             name = self._samples.benchmark.name
             msg = (
-                f"{self._num_errors} samples of benchmark {name!r} have failed, more than "
+                f"failed samples of benchmark {name!r}: {self._num_errors}, more than "
                 f"max_errors={self._max_errors}; the last with "
                 f"{record.metadata['error_type']}: {record.error}"
             )

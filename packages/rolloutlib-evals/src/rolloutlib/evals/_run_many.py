@@ -75,10 +75,10 @@ def run_benchmarks(
 
     Raises:
         TypeError: An argument has the wrong type, or is asynchronous; nothing was run.
-        ValueError: Two benchmarks have one name, or the limit is negative; nothing was run.
+        ValueError: Two benchmarks have one name or log, or the limit is negative; nothing was run.
         BaseException: What `run_benchmark` raises.
     """
-    benchmarks = _check(benchmarks, limit)
+    benchmarks = _check(benchmarks, limit, log)
     if evaluate is not None:
         for benchmark in benchmarks:
             check_callback(benchmark, evaluate)
@@ -90,7 +90,7 @@ def run_benchmarks(
                 evaluate,
                 limit=limit,
                 fail_fast=fail_fast,
-                log=_log(log, benchmark),
+                log=_log(log, benchmark.name),
                 **settings,
             )
         except BaseException as error:
@@ -123,10 +123,10 @@ async def arun_benchmarks(
 
     Raises:
         TypeError: An argument has the wrong type; nothing was run.
-        ValueError: Two benchmarks have one name, or the limit is negative; nothing was run.
+        ValueError: Two benchmarks have one name or log, or the limit is negative; nothing was run.
         BaseException: What `arun_benchmark` raises.
     """
-    benchmarks = _check(benchmarks, limit)
+    benchmarks = _check(benchmarks, limit, log)
     results: dict[str, BenchmarkResult] = {}
     for benchmark in benchmarks:
         try:
@@ -135,7 +135,7 @@ async def arun_benchmarks(
                 evaluate,
                 limit=limit,
                 fail_fast=fail_fast,
-                log=_log(log, benchmark),
+                log=_log(log, benchmark.name),
                 **settings,
             )
         except BaseException as error:
@@ -144,9 +144,12 @@ async def arun_benchmarks(
     return results
 
 
-def _check(benchmarks: Iterable[object], limit: object) -> Sequence[Benchmark[Any]]:
+def _check(
+    benchmarks: Iterable[object], limit: object, folder: str | os.PathLike[str] | None
+) -> Sequence[Benchmark[Any]]:
     check_limit(limit)
     checked: dict[str, Benchmark[Any]] = {}
+    logs: dict[Path | None, str] = {}
     for benchmark in benchmarks:
         if not isinstance(benchmark, Benchmark):
             msg = f"expected a Benchmark, got {benchmark!r}"
@@ -155,14 +158,18 @@ def _check(benchmarks: Iterable[object], limit: object) -> Sequence[Benchmark[An
             msg = f"two benchmarks have the name {benchmark.name!r}, by which results are returned"
             raise ValueError(msg)
         checked[benchmark.name] = benchmark
+        log = _log(folder, benchmark.name)
+        if log is not None and logs.setdefault(log, benchmark.name) != benchmark.name:
+            msg = f"the benchmarks {logs[log]!r} and {benchmark.name!r} have one log, {str(log)!r}"
+            raise ValueError(msg)
     return tuple(checked.values())
 
 
-def _log(folder: str | os.PathLike[str] | None, benchmark: Benchmark[Any]) -> Path | None:
+def _log(folder: str | os.PathLike[str] | None, name: str) -> Path | None:
     """Return the log of a benchmark, whose name may be that of no file."""
     if folder is None:
         return None
-    name = "".join(c if c.isalnum() or c in "-_. " else "_" for c in benchmark.name)
+    name = "".join(c if c.isalnum() or c in "-_. " else "_" for c in name)
     return Path(folder) / f"{name}.jsonl"
 
 

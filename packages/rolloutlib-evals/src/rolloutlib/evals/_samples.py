@@ -39,6 +39,7 @@ class Samples(Generic[ItemT]):
         benchmark: The benchmark.
         seed: The seed.
         ids: The names of all items of the benchmark.
+        item_ids: The names that were asked for, or None.
         samples: The samples.
 
     Raises:
@@ -63,8 +64,12 @@ class Samples(Generic[ItemT]):
         self.benchmark: Benchmark[ItemT] = benchmark
         self.seed = int(seed)
         self.ids: list[str] = item_names(benchmark)
+        if isinstance(item_ids, str):
+            msg = f"item_ids must be a sequence of names, got {item_ids!r}"
+            raise TypeError(msg)
+        self.item_ids: list[str] | None = None if item_ids is None else list(item_ids)
         self._plain: list[Any] = [to_plain(item) for item in benchmark.items]
-        indices = self._select(limit, item_ids, shuffle=shuffle)
+        indices = self._select(limit, shuffle=shuffle)
         order = [(index, epoch) for epoch in range(epochs) for index in indices]
         if by_item:
             order = [(index, epoch) for index in indices for epoch in range(epochs)]
@@ -91,15 +96,10 @@ class Samples(Generic[ItemT]):
         index: int = sample["index"]
         return self.benchmark.make_env(snapshot(self.benchmark.items[index]))
 
-    def _select(
-        self, limit: int | None, item_ids: Sequence[str] | None, *, shuffle: bool
-    ) -> list[int]:
+    def _select(self, limit: int | None, *, shuffle: bool) -> list[int]:
         indices = list(range(len(self.ids)))
-        if item_ids is not None:
-            if isinstance(item_ids, str):
-                msg = f"item_ids must be a sequence of names, got {item_ids!r}"
-                raise TypeError(msg)
-            wanted = set(item_ids)
+        if self.item_ids is not None:
+            wanted = set(self.item_ids)
             if unknown := wanted.difference(self.ids):
                 msg = f"benchmark {self.benchmark.name!r} has no items {sorted(unknown)}"
                 raise ValueError(msg)
