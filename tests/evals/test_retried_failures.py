@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from evals.coins import coins, toss
+from evals.coins import ARGUMENTS, coins, toss
 from evals.sums import Failing, add, sums, timeless
 from rolloutlib.evals import (
     BenchmarkResult,
@@ -121,3 +121,22 @@ def test_a_run_that_is_killed_meanwhile_loses_no_finished_sample(
     assert finished <= {record.item_id for record in read_log(path)}
     again = run_benchmark(coins(40), policy=toss, log=path, model="m", retry_failed=True)
     assert timeless(again) == timeless(run_benchmark(coins(40), policy=toss))
+
+
+def test_a_run_that_stopped_early_stops_as_if_nothing_had_failed(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+
+    def down(observation: str, *, seed: int = 0) -> str:
+        if int(observation) % 20 == 3:
+            raise ConnectionError
+        return toss(observation)
+
+    first = run_benchmark(coins(), policy=down, log=path, **ARGUMENTS)
+    assert first.num_errors > 0
+    expected = run_benchmark(coins(), policy=toss, **ARGUMENTS)
+    assert expected.num_examples < first.num_examples
+    again = run_benchmark(
+        coins(), policy=toss, log=path, concurrency=4, retry_failed=True, **ARGUMENTS
+    )
+    assert timeless(again) == timeless(expected)
+    assert len(list(read_log(path))) == expected.num_examples
