@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import datasets
 import pytest
 
 from rolloutlib.evals import read_log, run_benchmark
-from rolloutlib.evals.benchmarks import AIME_PROMPT_SUFFIX, aime, gsm8k
+from rolloutlib.evals.benchmarks import AIME_PROMPT_SUFFIX, aime, gsm8k, reasoning_gym
 
 PROBLEMS = [{"question": "What is 6 times 7?", "answer": "#### 42"}]
 SHOTS = [
@@ -37,6 +38,25 @@ def test_worked_examples_are_earlier_turns_of_the_chat() -> None:
     assert run_benchmark(benchmark, policy=lambda _: "#### 42").score == 1.0
 
 
+def test_worked_examples_of_reasoning_gym_answer_in_tags() -> None:
+    pytest.importorskip("reasoning_gym")
+    shots = [
+        {"question": "1 + 1 = ?", "answer": 2},
+        {"question": "1 + 2 = ?", "answer": "Easy. <answer>3</answer>"},
+    ]
+    settings: dict[str, Any] = {"size": 2, "system_prompt": None}
+    benchmark = reasoning_gym("chain_sum", **settings, few_shot=shots)
+    assert chat(benchmark)[:-1] == [
+        ("user", "1 + 1 = ?"),
+        ("assistant", "<answer>2</answer>"),
+        ("user", "1 + 2 = ?"),
+        ("assistant", "Easy. <answer>3</answer>"),
+    ]
+    assert chat(benchmark)[-1:] == chat(reasoning_gym("chain_sum", **settings))
+    with pytest.raises(ValueError, match="is one of the problems"):
+        reasoning_gym("chain_sum", **settings, few_shot=[benchmark.items[0]])
+
+
 def test_worked_examples_come_from_the_training_split(tmp_path: Path) -> None:
     pytest.importorskip("datasets")
     train = datasets.Dataset.from_list(SHOTS)
@@ -48,6 +68,15 @@ def test_worked_examples_come_from_the_training_split(tmp_path: Path) -> None:
         "It is 3*4=12.\n#### 12",
         "What is 6 times 7?",
     ]
+
+
+def test_too_few_worked_examples_are_told(tmp_path: Path) -> None:
+    for split, rows in (("train", SHOTS), ("test", PROBLEMS)):
+        lines = [json.dumps(row) + "\n" for row in rows]
+        (tmp_path / f"{split}.jsonl").write_text("".join(lines), encoding="utf-8")
+    assert len(gsm8k(dataset=tmp_path, few_shot=2).metadata["few_shot"]) == 2
+    with pytest.raises(ValueError, match=r"few_shot is 3, but the training split of .* has 2"):
+        gsm8k(dataset=tmp_path, few_shot=3)
 
 
 def test_a_worked_example_that_is_a_problem_is_refused(tmp_path: Path) -> None:

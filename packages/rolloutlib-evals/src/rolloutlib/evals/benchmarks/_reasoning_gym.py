@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from importlib.metadata import version
 from typing import Any, TypeAlias
@@ -16,7 +16,13 @@ from rolloutlib.evals._benchmark import Benchmark
 from rolloutlib.evals._plain import to_plain
 from rolloutlib.evals.benchmarks._generation import generate
 from rolloutlib.evals.benchmarks._guard import is_program
-from rolloutlib.evals.benchmarks._math import MathEnv, MathExample, example_id
+from rolloutlib.evals.benchmarks._math import (
+    MathEnv,
+    MathExample,
+    check_few_shot,
+    example_id,
+    read_examples,
+)
 from rolloutlib.evals.benchmarks._tags import extract_tagged
 from rolloutlib.scores import Score
 
@@ -38,12 +44,18 @@ class ReasoningGymEnv(MathEnv):
         example: The problem; its answer may be empty where many are right.
         score_answer: The scorer of the task.
         system_prompt: The content of a system message before the problem.
+        few_shot: Problems and their solutions, which come before as earlier turns of the chat.
     """
 
     def __init__(
-        self, example: MathExample, score_answer: Scorer, *, system_prompt: str | None = None
+        self,
+        example: MathExample,
+        score_answer: Scorer,
+        *,
+        system_prompt: str | None = None,
+        few_shot: Sequence[tuple[str, str]] = (),
     ) -> None:
-        super().__init__(example, self._score, system_prompt=system_prompt)
+        super().__init__(example, self._score, system_prompt=system_prompt, few_shot=few_shot)
         self._score_answer = score_answer
 
     def _score(self, response: str, expected: str) -> Score:
@@ -81,6 +93,7 @@ def reasoning_gym(
     size: int = 100,
     seed: int = 0,
     system_prompt: str | None = "default",
+    few_shot: Iterable[MathExample | Mapping[str, Any]] = (),
     **config: Any,
 ) -> Benchmark[MathExample]:
     """Make a benchmark of a task of reasoning-gym, whose problems are made on this machine.
@@ -96,12 +109,15 @@ def reasoning_gym(
         system_prompt: A system message before each problem: one of reasoning-gym's own by name
             ("default", "simple", "direct", "chain_of_draft" or "DeepSeekZero"), or a text; None for
             none.
+        few_shot: Worked examples that come before each problem as earlier turns of the chat: examples,
+            or mappings with "question" and "answer". An answer without tags is shown within them.
         **config: The settings of the task, by reasoning-gym's names.
 
     Raises:
         ImportError: It needs the extra `reasoning-gym`, which is not installed.
         TypeError: A number is none, or the task has no such setting.
-        ValueError: There is no such task, or a setting has no usable value.
+        ValueError: There is no such task, a setting has no usable value, or a worked example is one of
+            the problems.
     """
     check_count("size", size)
     check_count("seed", seed, least=0)
@@ -122,13 +138,21 @@ def reasoning_gym(
     prompts: Mapping[str, str] = _library("utils").SYSTEM_PROMPTS
     if system_prompt is not None:
         system_prompt = prompts.get(system_prompt, system_prompt)
+    items = [
+        _example(f"{task}-{seed}-{index}", entry)
+        for index, entry in enumerate(generate(dataset, task, settings))
+    ]
+    shots = read_examples(few_shot, "few-shot", str, question=("question", "problem"))
+    check_few_shot(shots, items)
     return Benchmark(
         f"reasoning_gym-{task}",
-        [
-            _example(f"{task}-{seed}-{index}", entry)
-            for index, entry in enumerate(generate(dataset, task, settings))
-        ],
-        partial(ReasoningGymEnv, score_answer=dataset.score_answer, system_prompt=system_prompt),
+        items,
+        partial(
+            ReasoningGymEnv,
+            score_answer=dataset.score_answer,
+            system_prompt=system_prompt,
+            few_shot=[(shot.question, _tagged(shot.answer)) for shot in shots],
+        ),
         {
             "task": task,
             "seed": seed,
@@ -146,6 +170,10 @@ def reasoning_gym_tasks() -> list[str]:
         ImportError: It needs the extra `reasoning-gym`, which is not installed.
     """
     return sorted(_library("factory").DATASETS.keys() - {"composite"})
+
+
+def _tagged(answer: str) -> str:
+    return answer if "<answer>" in answer else f"<answer>{answer}</answer>"
 
 
 def _example(name: str, entry: Mapping[str, Any]) -> MathExample:
