@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evals.sums import Failing, Sum, SumEnv, aadd, add, amake_env, sums, timeless
+from rolloutlib import PolicyOutput
 from rolloutlib.evals import (
     Benchmark,
     BenchmarkResult,
@@ -132,6 +133,23 @@ def test_an_episode_that_is_cut_short_is_truncated_whatever_it_scores() -> None:
     result = run_benchmark(sums(2), policy=add, max_steps=0)
     assert [record.outcome for record in result.records] == ["truncated"] * 2
     assert (result.num_truncated, result.score, result.score_completed) == (2, 0.0, None)
+
+
+@pytest.mark.parametrize(
+    ("stop_reason", "outcome"),
+    [
+        ("stop", "credited"),
+        (None, "credited"),
+        ("length", "truncated"),
+        ("max_tokens", "truncated"),
+    ],
+)
+def test_a_reply_that_is_cut_short_is_truncated_whatever_it_scores(
+    stop_reason: str | None, outcome: str
+) -> None:
+    result = run_benchmark(sums(1), policy=lambda _: PolicyOutput("1", stop_reason=stop_reason))
+    assert [record.outcome for record in result.records] == [outcome]
+    assert result.score == 1.0
 
 
 @pytest.mark.parametrize("arguments", [{"limit": 0}, {"item_ids": []}])

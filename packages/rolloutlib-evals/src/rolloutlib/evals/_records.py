@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, cast
 
 from rolloutlib._values import snapshot, to_bool
-from rolloutlib.rollouts import Trajectory, TrajectoryGroup
+from rolloutlib.rollouts import StopReason, Trajectory, TrajectoryGroup
 from rolloutlib.scores import Score
 
 __all__ = ["Evaluation", "EvaluationRecord", "Outcome"]
@@ -59,7 +59,8 @@ class EvaluationRecord:
         item_id: What the benchmark's `item_id` gives, else the index as text; None if `item_id`
             failed.
         score: The grade, or None if the sample failed.
-        truncated: Whether the episode was cut short, or the reply within its thinking.
+        truncated: Whether the episode was cut short, or the reply: within its thinking, or by the most
+            tokens that it may have, as far as the policy's stop reason tells.
         metadata: What the evaluation said. A failed sample has "error_type" and "traceback", and the
             "phase" in which a policy's sample failed. Where closing the environment failed too,
             "close_error" says how.
@@ -133,7 +134,9 @@ class EvaluationRecord:
             sample["index"],
             group.item_id,
             score,
-            not trajectory.terminated or _status(score) == "truncated",
+            not trajectory.terminated
+            or _status(score) == "truncated"
+            or _finish(trajectory) in ("length", "context_overflow"),
             trajectory.metadata,
             trajectory=trajectory,
             seed=trajectory.seed,
@@ -155,6 +158,11 @@ class EvaluationRecord:
 def _status(score: Score) -> object:
     """Return what became of the extraction of an answer, or None if the score does not tell."""
     return score.metadata.get("status")
+
+
+def _finish(trajectory: Trajectory[Any, Any]) -> StopReason | None:
+    """Return why the sampling of the last action ended, or None if the policy does not tell."""
+    return trajectory.steps[-1].policy_finish if trajectory.steps else None
 
 
 def _copied(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
