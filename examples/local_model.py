@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from rolloutlib import PolicyOutput, Step
+from rolloutlib.rollouts import derive_seed
 from rolloutlib.types import Chat
 
 CONTEXT_LENGTH = 2048
@@ -42,7 +43,14 @@ class Sample:
 
 
 class LocalModel:
-    """llama.cpp's server on one thread, asked over loopback."""
+    """llama.cpp's server on one thread, asked over loopback.
+
+    It answers one request at a time, and works through each prompt from its beginning: batches, and
+    prompts kept from earlier requests, change the last bits of the probabilities and, in time, the
+    tokens. So the same prompt and seed give the same tokens and log probabilities, in any order.
+    """
+
+    name = "SmolLM2-135M-Instruct"
 
     def __init__(self) -> None:
         """Load the model; half a second."""
@@ -50,6 +58,8 @@ class LocalModel:
         params = llama.CommonParams()
         params.model.path = _model_path()
         params.n_ctx = CONTEXT_LENGTH
+        params.n_parallel = 1  # with the next: an answer depends on nothing that was asked before
+        params.cache_prompt = False
         params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
         params.warmup = False
         params.verbosity = -1
@@ -123,30 +133,36 @@ class LocalModel:
 class LocalPolicy:
     """A policy that shows the model a chat and acts with its answer.
 
+    In an episode, the sampling seed follows from that of the episode and the step, so that an episode
+    may be played again alone.
+
     Args:
         model: The model to sample from.
         temperature: 1 samples from the model's own distribution, 0 takes the likeliest token.
         max_tokens: Where an answer is cut off.
-        seed: Fixes the sampling: the same seed gives the same answers in the same order.
+        seed: Fixes the sampling outside of episodes: the same answers in the same order.
     """
 
     def __init__(
         self, model: LocalModel, *, temperature: float = 1.0, max_tokens: int = 160, seed: int = 0
     ) -> None:
-        """Draw one sampling seed a call from `seed`."""
+        """Keep the settings."""
         self.model = model
         self.temperature = temperature
         self.max_tokens = max_tokens
         self._random = np.random.default_rng(seed)
 
-    def __call__(self, observation: Chat) -> PolicyOutput[str]:
-        """Answer the chat."""
+    def __call__(
+        self, observation: Chat, *, seed: int | None = None, step: int = 0
+    ) -> PolicyOutput[str]:
+        """Answer the chat; rollouts say what the episode's seed is, and which step it is."""
+        own = int(self._random.integers(2**31)) if seed is None else derive_seed(seed, step)
         prompt = self.model.tokenize(self.model.render(observation))
         sample = self.model.sample(
             prompt,
             temperature=self.temperature,
             max_tokens=self.max_tokens,
-            seed=int(self._random.integers(2**31)),
+            seed=own,
         )
         return PolicyOutput(
             sample.text,
