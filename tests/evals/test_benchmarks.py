@@ -284,9 +284,60 @@ def test_saved_data_sets_and_sole_splits_load(datasets: Any, tmp_path: Path) -> 
 
 
 def test_a_data_set_that_cannot_be_loaded_says_what_to_pass(datasets: Any, tmp_path: Path) -> None:
-    with pytest.raises(OSError, match=r"cannot load .*absent\.csv.*pass `examples`") as caught:
-        gsm8k(dataset=str(tmp_path / "absent.csv"))
+    (tmp_path / "bad.parquet").write_bytes(b"no parquet")
+    with pytest.raises(OSError, match=r"cannot load .*bad\.parquet.*pass `examples`") as caught:
+        gsm8k(dataset=str(tmp_path / "bad.parquet"))
     assert caught.value.__cause__ is not None
+
+
+@pytest.mark.parametrize("name", ["absent.jsonl", "absent.csv", "absent.json", "ABSENT.PARQUET"])
+def test_no_absent_file_is_looked_for_on_the_hub(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without_datasets(monkeypatch)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FileNotFoundError, match=f"no file '{name}' in .*pass `examples`"):
+        gsm8k(dataset=name)
+
+
+def test_a_file_of_another_kind_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    without_datasets(monkeypatch)
+    path = tmp_path / "problems.jsonl.gz"
+    path.write_bytes(b"")
+    with pytest.raises(ValueError, match=r"must end in one of \['.csv', '.json', '.jsonl', "):
+        gsm8k(dataset=str(path))
+
+
+@pytest.mark.parametrize("split", ["test[:1]", "train+test"])
+def test_a_part_of_a_file_is_refused_rather_than_all_of_it_loaded(
+    split: str, tmp_path: Path
+) -> None:
+    path = write_lines(tmp_path / "problems.jsonl", ROWS)
+    with pytest.raises(ValueError, match=r"split='t.*pass the rows .* as `examples`, or `limit`"):
+        gsm8k(dataset=path, split=split)
+
+
+def test_data_sets_may_be_given_as_paths(datasets: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "problems"
+    folder.mkdir()
+    write_lines(folder / "test.jsonl", ROWS)
+    for path in (folder, folder / "test.jsonl"):
+        benchmark = gsm8k(dataset=path)
+        assert benchmark.items == gsm8k(ROWS).items
+        assert benchmark.metadata["dataset"] == str(path)
+        assert aime(dataset=path, year=2024).metadata["dataset"] == str(path)
+
+
+@pytest.mark.parametrize("factory", [aime, gsm8k])
+@pytest.mark.parametrize("given", ["problems.jsonl", {"test": ROWS}, {"question": "q"}, 3])
+def test_what_is_no_collection_of_examples_is_named(
+    factory: Callable[..., Benchmark[MathExample]], given: Any
+) -> None:
+    with pytest.raises(TypeError, match=r"needs a collection of examples, got .*`dataset`"):
+        factory(given)
+    if factory is aime or not isinstance(given, int):
+        with pytest.raises(TypeError, match=r"needs a collection of examples, got .*`dataset`"):
+            factory(ROWS, few_shot=given)
 
 
 def test_a_benchmark_is_a_data_set_to_train_on() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -59,7 +60,7 @@ def aime(
     examples: Iterable[MathExample | Mapping[str, Any]] | None = None,
     *,
     split: str = "test",
-    dataset: str = _2025,
+    dataset: str | os.PathLike[str] = _2025,
     system_prompt: str | None = None,
     prompt_suffix: str = AIME_PROMPT_SUFFIX,
     few_shot: Iterable[MathExample | Mapping[str, Any]] = (),
@@ -98,6 +99,7 @@ def aime(
             raise ValueError(msg)
         name = f"aime_{year}"
         dataset = _YEARS[year] if dataset == _2025 else dataset
+    dataset = os.fspath(dataset)
     metadata: dict[str, Any] = {"dataset": dataset, "split": split, "task": "single_turn_math"}
     if examples is None:
         examples, metadata["revision"] = load_rows(dataset, split=split, revision=revision)

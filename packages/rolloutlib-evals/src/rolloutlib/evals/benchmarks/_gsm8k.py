@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
@@ -46,7 +47,7 @@ def gsm8k(
     examples: Iterable[MathExample | Mapping[str, Any]] | None = None,
     *,
     split: str = "test",
-    dataset: str = "openai/gsm8k",
+    dataset: str | os.PathLike[str] = "openai/gsm8k",
     config: str = "main",
     system_prompt: str | None = None,
     few_shot: int | Iterable[MathExample | Mapping[str, Any]] = 0,
@@ -72,9 +73,10 @@ def gsm8k(
         ImportError: Loading needs the `benchmarks` extra, which is not installed.
         OSError: The data set cannot be read.
         TypeError: An example is neither a `MathExample` nor a mapping.
-        ValueError: An example lacks a column, its answer holds no number, or a worked example is
-            one of the problems.
+        ValueError: An example lacks a column, its answer holds no number, a worked example is
+            one of the problems, or there are too few of them.
     """
+    dataset = os.fspath(dataset)
     metadata: dict[str, Any] = {"dataset": dataset, "split": split, "task": "single_turn_math"}
     if examples is None:
         examples, loaded = load_rows(dataset, split=split, config=config, revision=revision)
@@ -86,8 +88,12 @@ def gsm8k(
         if isinstance(few_shot, int):
             check_count("few_shot", few_shot)
             training = load_rows(dataset, split="train", config=config, revision=revision)
-            few_shot = islice(training.rows, few_shot)
-        shots = _read(few_shot)
+            shots = _read(islice(training.rows, few_shot))
+            if len(shots) < few_shot:
+                msg = f"few_shot is {few_shot}, but the training split of {dataset!r} has {len(shots)}"
+                raise ValueError(msg)
+        else:
+            shots = _read(few_shot)
         check_few_shot(shots, items)
         make_env = partial(make_env, few_shot=[(shot.question, _solution(shot)) for shot in shots])
         metadata["few_shot"] = [shot.example_id for shot in shots]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -18,7 +19,8 @@ _PINNED = {
     "openai/gsm8k": "cc7b047b6e5bb11b4f1af84efc572db110a51b3c",
 }
 
-_BUILDERS = {".csv": "csv", ".json": "json", ".parquet": "parquet"}
+_FILES = {".csv": "csv", ".json": "json", ".jsonl": "json", ".parquet": "parquet"}
+_EXPRESSION = re.compile(r"[\[+]")
 
 
 class Rows(NamedTuple):
@@ -35,7 +37,11 @@ class Rows(NamedTuple):
 
 
 def load_rows(
-    dataset: str, *, split: str, config: str | None = None, revision: str | None = None
+    dataset: str | os.PathLike[str],
+    *,
+    split: str,
+    config: str | None = None,
+    revision: str | None = None,
 ) -> Rows:
     """Load the rows of a data set.
 
@@ -43,7 +49,7 @@ def load_rows(
         dataset: A local JSON Lines, JSON, CSV or Parquet file, a local folder (also one that
             `save_to_disk` wrote), or a name on the Hugging Face Hub.
         split: Which part to load, or an expression of `datasets` like "test[:100]" or "train+test".
-            A file is one part, and so may a data set be: that is loaded then.
+            A file is one part, and so may a data set be: that is loaded then, whatever it is called.
         config: Which configuration to load, of a data set that has it.
         revision: A commit, branch or tag of a data set on the Hugging Face Hub. By default a commit that
             is fixed here, for the data sets of the built-in benchmarks, else the newest.
@@ -52,24 +58,25 @@ def load_rows(
         ImportError: The `datasets` library is needed and not installed.
         OSError: The data cannot be read; the message says what to pass instead.
         TypeError: A line of the file is JSON, but not an object.
-        ValueError: A line of the file is not JSON, there is no such split, or a revision is asked
-            for of a local file.
+        ValueError: A line of the file is not JSON, the file is of another kind, there is no such split,
+            or a revision is asked for of a local file.
     """
+    dataset = os.fspath(dataset)
     path = Path(dataset)
     suffix = path.suffix.lower()
-    local = path.exists() or suffix == ".jsonl"
+    is_file = path.is_file() or (suffix in _FILES and not path.is_dir())
+    local = path.exists() or is_file
     if local and revision is not None:
         msg = f"{dataset!r} is local and has no revisions, got revision={revision!r}"
         raise ValueError(msg)
-    if suffix == ".jsonl":
-        if not path.is_file():
-            msg = f"there is no file {dataset!r} in {str(Path.cwd())!r}; pass `examples`, or another path"
-            raise FileNotFoundError(msg)
+    if is_file:
+        _check_file(path, suffix, split)
+    if is_file and suffix == ".jsonl":
         return Rows(list(_json_lines(path)))
     datasets = _library(dataset)
     try:
-        if suffix in _BUILDERS and path.is_file():
-            name = _BUILDERS[suffix]
+        if is_file:
+            name = _FILES[suffix]
             return Rows(datasets.load_dataset(name, data_files=str(path), split="train"))
         if (path / "state.json").is_file():
             return Rows(datasets.load_from_disk(dataset))
@@ -77,7 +84,7 @@ def load_rows(
         configs = datasets.get_dataset_config_names(dataset, revision=revision)
         chosen = config if config in configs else None
         splits = datasets.get_dataset_split_names(dataset, chosen, revision=revision)
-        if split not in splits and not re.search(r"[\[+]", split):
+        if split not in splits and not _EXPRESSION.search(split):
             if len(splits) > 1:
                 msg = f"data set {dataset!r} has no split {split!r}; pass one of {sorted(splits)}"
                 raise ValueError(msg)
@@ -93,6 +100,21 @@ def load_rows(
             "and this machine can reach"
         )
         raise OSError(msg) from error
+
+
+def _check_file(path: Path, suffix: str, split: str) -> None:
+    if suffix not in _FILES:
+        msg = f"{str(path)!r} is no file of a known kind: its name must end in one of {sorted(_FILES)}"
+        raise ValueError(msg)
+    if not path.is_file():
+        msg = f"there is no file {str(path)!r} in {str(Path.cwd())!r}; pass `examples`, or another path"
+        raise FileNotFoundError(msg)
+    if _EXPRESSION.search(split):
+        msg = (
+            f"{str(path)!r} is one part, of which split={split!r} can choose none: pass the rows that "
+            "you want as `examples`, or `limit` to the run"
+        )
+        raise ValueError(msg)
 
 
 def _commit(rows: Any) -> str | None:

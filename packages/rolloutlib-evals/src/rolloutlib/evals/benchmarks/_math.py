@@ -139,10 +139,16 @@ def read_examples(
         question: The columns that may hold the problem, the likeliest first.
 
     Raises:
-        TypeError: A row is neither.
+        TypeError: A row is neither, or `rows` is no collection of them.
         ValueError: A row lacks a column, or its answer cannot be graded against; the message says
             which row.
     """
+    if isinstance(rows, (str, bytes, Mapping)) or not isinstance(cast("object", rows), Iterable):
+        msg = (
+            f"{name} needs a collection of examples, got {rows!r}: the name or path of a data set is "
+            "given as `dataset`, and of several splits one"
+        )
+        raise TypeError(msg)
     examples: list[MathExample] = []
     for index, row in enumerate(rows):
         place = f"{name} example {index}"
