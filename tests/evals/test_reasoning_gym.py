@@ -129,6 +129,15 @@ def test_what_the_scorer_cannot_read_is_wrong() -> None:
         ("countdown", "factorial(10**9)", False),
         ("countdown", "100000000!", False),
         ("countdown", "1+" * 600 + "1", False),
+        ("countdown", "9**(100/(1/100/100/100/100))", False),
+        ("countdown", "9**(100+100)", False),
+        ("countdown", "(9**90)**90", False),
+        ("countdown", "2**-(9/1e-9)", False),
+        ("countdown", "exp(exp(exp(100)))", False),
+        ("puzzle24", "log(x)", False),
+        ("puzzle24", "(8 - 2)*2**2*1", True),
+        ("simple_integration", "((x**9)**9)**9", False),
+        ("simple_integration", "(x + 1)**(3/2)*x**-n", True),
         ("countdown", "(3 + 4) * 5 / -2", True),
         ("simple_integration", "2*x**3/3 - 5.5*x**-2 + exp(x) + C", True),
         ("string_insertion", "getattr(str, 'join')", False),
@@ -152,6 +161,25 @@ def test_programs_are_kept_from_scorers_that_would_run_them(
     environment.reset()
     environment.step(f"<answer>{answer}</answer>")
     assert given == ([answer] if run else [])
+
+
+def test_a_formula_that_takes_for_ever_to_simplify_is_given_up() -> None:
+    benchmark = reasoning_gym("intermediate_integration", size=1)
+    variable = benchmark.items[0].metadata["variable"]
+    tracer = sys.gettrace()
+    score = graded(
+        benchmark, benchmark.items[0], tagged(f"(sin({variable})+cos({variable})+1)**99")
+    )
+    assert score.value == 0.0
+    assert "given up after 2,000,000 calls" in score.metadata["reason"]
+    assert sys.gettrace() is tracer
+
+
+def test_parts_of_a_score_may_add_up_to_a_little_more_than_1() -> None:
+    example = MathExample(question="q", answer="ab", metadata={"source_dataset": "spell_backward"})
+    environment = ReasoningGymEnv(example, lambda answer, entry: 1.0000000000000002)
+    environment.reset()
+    assert environment.step("<answer>abx</answer>")[1] == 1.0
 
 
 @pytest.mark.parametrize(
@@ -183,6 +211,10 @@ def test_settings_reach_the_task_and_stand_in_the_metadata() -> None:
         ("chain_some", {}, ValueError, "no task 'chain_some'; choose from .*'chain_sum'"),
         ("chain_sum", {"terms": 2}, TypeError, r"no settings \['terms'\]; it has .*'min_terms'"),
         ("chain_sum", {"min_terms": 0}, ValueError, "'chain_sum' refuses its settings"),
+        ("chain_sum", {"min_terms": "a"}, ValueError, "'chain_sum' refuses its settings"),
+        ("composite", {}, ValueError, "'composite' refuses its settings"),
+        ("composite", {"datasets": ["chain_sum"]}, ValueError, "'composite' refuses its settings"),
+        ("composite", {"datasets": [{"name": "x"}]}, ValueError, "'x' not registered"),
         ("chain_sum", {"size": 0}, ValueError, "size"),
         ("chain_sum", {"seed": -1}, ValueError, "seed"),
     ],
@@ -196,7 +228,7 @@ def test_bad_arguments_are_named(
 
 def test_several_tasks_make_one_benchmark_and_each_grades_its_own() -> None:
     composite = importlib.import_module("reasoning_gym.composite")
-    parts = [composite.DatasetSpec(task, 1, {}) for task in ("leg_counting", "n_queens")]
+    parts = [composite.DatasetSpec("leg_counting", 1, {}), {"name": "n_queens"}]
     benchmark = reasoning_gym("composite", size=4, datasets=parts)
     assert benchmark.metadata["config"]["datasets"][1]["name"] == "n_queens"
     tasks = [item.metadata["source_dataset"] for item in benchmark.items]

@@ -14,6 +14,7 @@ __all__ = ["generate"]
 # These follow the order of sets, which is another in every process, or draw from the global random
 # numbers of Python or NumPy. Composites may have them.
 _APART = {
+    "codeio",
     "composite",
     "isomorphic_strings",
     "knight_swap",

@@ -15,7 +15,7 @@ from rolloutlib._values import to_float
 from rolloutlib.evals._benchmark import Benchmark
 from rolloutlib.evals._plain import to_plain
 from rolloutlib.evals.benchmarks._generation import generate
-from rolloutlib.evals.benchmarks._guard import is_program
+from rolloutlib.evals.benchmarks._guard import call_bounded, is_program
 from rolloutlib.evals.benchmarks._math import (
     MathEnv,
     MathExample,
@@ -77,14 +77,14 @@ class ReasoningGymEnv(MathEnv):
             "metadata": self.example.metadata,
         }
         try:
-            result: object = self._score_answer(answer, entry)
+            result: object = call_bounded(partial(self._score_answer, answer, entry))
         except Exception as error:  # whatever a scorer raises that cannot read an answer
             return 0.0, f"the scorer raised {type(error).__name__}: {error}"
         value = to_float(result, f"the score of reasoning-gym's task {task!r}", self)
-        if not 0 <= value <= 1:
+        if not 0 <= value <= 1 + 1e-9:  # some add up parts
             msg = f"reasoning-gym's task {task!r} scored {value!r}, which is not from 0 to 1"
             raise ValueError(msg)
-        return value, None
+        return min(value, 1.0), None
 
 
 def reasoning_gym(
@@ -103,7 +103,8 @@ def reasoning_gym(
     sets are to differ, for training and for testing say.
 
     Args:
-        task: One of `reasoning_gym_tasks`, or "composite" with `datasets=`.
+        task: One of `reasoning_gym_tasks`, or "composite" with `datasets=`, mappings with the "name" of a
+            task and possibly its "weight", by default 1, and its settings as "config".
         size: How many problems.
         seed: The seed of the first.
         system_prompt: A system message before each problem: one of reasoning-gym's own by name
@@ -131,8 +132,10 @@ def reasoning_gym(
         raise TypeError(msg)
     settings = {**config, "size": size, "seed": seed}
     try:
-        dataset = factory.create_dataset(task, **settings)
-    except (AssertionError, ValueError) as error:
+        if task == "composite":
+            settings["datasets"] = _parts(config.get("datasets", ()))
+        scorer = _TaskScorer(task, settings)
+    except (AssertionError, AttributeError, TypeError, ValueError) as error:
         msg = f"reasoning-gym's task {task!r} refuses its settings {config}: {error}"
         raise ValueError(msg) from error
     prompts: Mapping[str, str] = _library("utils").SYSTEM_PROMPTS
@@ -140,7 +143,7 @@ def reasoning_gym(
         system_prompt = prompts.get(system_prompt, system_prompt)
     items = [
         _example(f"{task}-{seed}-{index}", entry)
-        for index, entry in enumerate(generate(dataset, task, settings))
+        for index, entry in enumerate(generate(scorer.dataset, task, settings))
     ]
     shots = read_examples(few_shot, "few-shot", str, question=("question", "problem"))
     check_few_shot(shots, items)
@@ -149,7 +152,7 @@ def reasoning_gym(
         items,
         partial(
             ReasoningGymEnv,
-            score_answer=dataset.score_answer,
+            score_answer=scorer,
             system_prompt=system_prompt,
             few_shot=[(shot.question, _tagged(shot.answer)) for shot in shots],
         ),
@@ -170,6 +173,29 @@ def reasoning_gym_tasks() -> list[str]:
         ImportError: It needs the extra `reasoning-gym`, which is not installed.
     """
     return sorted(_library("factory").DATASETS.keys() - {"composite"})
+
+
+class _TaskScorer:
+    """The scorer of a task, pickled as the task and its settings: data sets hold functions and texts."""
+
+    def __init__(self, task: str, settings: Mapping[str, Any]) -> None:
+        self.dataset: Any = _library("factory").create_dataset(task, **settings)
+        self._arguments = (task, settings)
+
+    def __call__(self, answer: str | None, entry: dict[str, Any]) -> float:
+        return self.dataset.score_answer(answer, entry)
+
+    def __reduce__(self) -> tuple[type[_TaskScorer], tuple[str, Mapping[str, Any]]]:
+        return _TaskScorer, self._arguments
+
+
+def _parts(datasets: Iterable[Any]) -> list[Any]:
+    """Return the specifications of the tasks of a composite, which may be given as mappings."""
+    kind: type = _library("composite").DatasetSpec
+    return [
+        part if isinstance(part, kind) else kind(**{"weight": 1, "config": {}, **part})
+        for part in datasets
+    ]
 
 
 def _tagged(answer: str) -> str:
