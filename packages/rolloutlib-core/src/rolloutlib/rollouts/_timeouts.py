@@ -28,7 +28,8 @@ class Timeouts:
         step: For each step of the environment.
         episode: For an episode from making its environment to its last step.
         grade: For grading a group.
-        close: For closing an environment.
+        close: For closing an environment; as long a run that fails waits for those that are in a call
+            on a thread.
 
     Raises:
         TypeError: A limit is not a number.
