@@ -200,3 +200,41 @@ async def test_every_environment_is_closed_when_a_run_is_stopped() -> None:
             concurrency=3,
         )
     assert len(opened) == len(closed) > 0
+
+
+def test_ctrl_c_waits_a_moment_for_environments_that_are_in_a_call() -> None:
+    opened: list[Any] = []
+    closed: list[Any] = []
+    stepping = threading.Event()
+
+    class Watched(SumEnv):
+        def __init__(self, item: Any) -> None:
+            super().__init__(item)
+            opened.append(self)
+
+        def step(self, action: str) -> Any:
+            stepping.set()
+            assert interrupted.wait(30)
+            return super().step(action)
+
+        def close(self) -> None:
+            closed.append(self)
+
+    def policy(question: str) -> str:
+        if question.startswith("1"):
+            stepping.wait(30)
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        return "1"
+
+    def interrupt(*_: Any) -> None:
+        interrupted.set()
+        raise KeyboardInterrupt
+
+    interrupted = threading.Event()
+    before = signal.signal(signal.SIGINT, interrupt)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run_benchmark(sums(2, make_env=Watched), policy=policy, concurrency=2)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert len(opened) == len(closed) == 2

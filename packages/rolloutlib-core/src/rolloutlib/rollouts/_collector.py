@@ -14,10 +14,14 @@ from typing import Any, Generic, Protocol, Self
 import anyio
 from anyio.lowlevel import current_token
 
+from rolloutlib._calls import uncancelled
 from rolloutlib._exceptions import add_end_note, attach
 from rolloutlib.rollouts._policies import ActionT, ObservationT
 from rolloutlib.rollouts._portals import start_portal, try_in_loop
 from rolloutlib.rollouts._trajectories import ItemT, TrajectoryGroup
+
+INTERRUPT_SECONDS = 2.0
+"""How long Ctrl-C waits for environments that are in a call on a thread."""
 
 
 class Producer(Protocol[ItemT, ObservationT, ActionT]):
@@ -140,9 +144,10 @@ class AsyncCollector(Generic[ItemT, ObservationT, ActionT]):
         """End the run, after an error, if any, which no further one hides."""
         try:
             await self._background.stop()
-            # A cancellation, which may be a deadline, is in a hurry, and so is Ctrl-C.
-            if error is None or isinstance(error, (Exception, GeneratorExit)):
-                await self._engine.wait_abandoned()
+            if error is None or uncancelled(error) is not None:  # else it may be a deadline
+                ordinary = error is None or isinstance(error, (Exception, GeneratorExit))
+                with anyio.move_on_after(None if ordinary else INTERRUPT_SECONDS):
+                    await self._engine.wait_abandoned()
             self._raise_close_error()
         except Exception as further:  # whatever items and stores raise
             if error is None or isinstance(error, GeneratorExit):  # the groups were left early

@@ -169,8 +169,8 @@ class Run(Generic[ItemT, ObservationT, ActionT]):
     async def wait_abandoned(self) -> None:
         """Wait for the calls on threads that the end of the run cut off, as long as for a close."""
         with anyio.move_on_after(self.close_seconds):
-            while self.abandoned:
-                await self.abandoned.pop().wait_abandoned()
+            for environment in self.abandoned:
+                await environment.wait_abandoned()
 
     @property
     def close_seconds(self) -> float | None:

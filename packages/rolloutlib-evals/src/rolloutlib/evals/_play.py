@@ -32,6 +32,7 @@ from rolloutlib.rollouts import (
     acollect,
     collect,
 )
+from rolloutlib.rollouts._collector import INTERRUPT_SECONDS
 from rolloutlib.rollouts._events import OnEvent
 from rolloutlib.rollouts._portals import start_portal, try_in_loop
 
@@ -85,7 +86,11 @@ def play(
                     pass
         else:
             with start_portal() as portal:
-                _, error = try_in_loop(portal, plan.drive_in_loop)
+                try:
+                    _, error = try_in_loop(portal, plan.drive_in_loop)
+                except BaseException:  # Ctrl-C, which came in this thread
+                    portal.call(plan.stop)
+                    raise
             if error is not None:
                 raise error
         return plan.recorder.conclude()
@@ -173,6 +178,7 @@ class _Plan:
             "on_event": settings.on_event,
             "store": self.recorder,
         }
+        self._run: AsyncCollector[Any, Any, Any] | None = None
         self._batched: Any = policy if isinstance(policy, AsyncBatchedPolicy) else None
         self._gathered: AsyncBatchedPolicy[Any, Any] | None = None
         if isinstance(policy, BatchedPolicy):  # whose lock step is that of a group, here of one
@@ -194,9 +200,15 @@ class _Plan:
         async with contextlib.AsyncExitStack() as stack:
             if self._gathered is not None:
                 await stack.enter_async_context(self._gathered)
-            run: AsyncCollector[Any, Any, Any] = acollect(**self._loop_arguments)
-            async for _ in await stack.enter_async_context(run):  # the recorder keeps them
+            self._run = acollect(**self._loop_arguments)
+            async for _ in await stack.enter_async_context(self._run):  # the recorder keeps them
                 pass
+
+    async def stop(self) -> None:
+        """End the run, and give environments that are in a call on a thread a moment."""
+        if self._run is not None:
+            with anyio.move_on_after(INTERRUPT_SECONDS):
+                await self._run.aclose()
 
     async def drive_in_loop(self) -> None:
         """Play all samples in an event loop that is there for nothing else."""
