@@ -36,6 +36,22 @@ STEPS = (
 )
 
 
+@pytest.mark.parametrize("record", [PolicyOutput[str]("a"), STEPS[0], Trajectory("o0", STEPS)])
+def test_records_refuse_assignment(record: Any) -> None:
+    for name in ("action", "steps", "unknown"):
+        with pytest.raises(dataclasses.FrozenInstanceError, match=name):
+            setattr(record, name, "b")
+
+
+def test_records_may_be_made_of_stated_types() -> None:
+    output = PolicyOutput[str]("a", tokens=[1])
+    step = Step[str, str]("o0", "a", 1.0, "o1", True, False)
+    trajectory = Trajectory[str, str]("o0", (step,), terminated=True)
+    group = TrajectoryGroup[int, str, str](1, "1", (trajectory,))
+    assert output == PolicyOutput("a", tokens=[1])
+    assert group == TrajectoryGroup(1, "1", (Trajectory("o0", (step,), terminated=True),))
+
+
 class Torchlike:
     """A scalar tensor, as far as `item()` goes."""
 

@@ -207,6 +207,10 @@ def test_a_gold_is_a_number(gold: Any) -> None:
         CalibrationCase("x", CORRECT, gold)
 
 
+def test_a_case_may_be_made_of_stated_types() -> None:
+    assert CalibrationCase[int, Criterion](0, CORRECT, 1.0) == CalibrationCase(0, CORRECT, 1.0)
+
+
 def test_an_interrupt_is_no_failure() -> None:
     def interrupted(index: int, criterion: object) -> float:
         raise KeyboardInterrupt

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import FrozenInstanceError, dataclass
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
@@ -103,6 +103,13 @@ class Record:
 
     _schema: ClassVar[Schema]
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        # What dataclass writes for a class that is frozen and has slots raises TypeError for a name that
+        # is no field. On 3.11 and 3.12 so did `PolicyOutput[str](...)`, which sets `__orig_class__`.
+        if "__setattr__" in vars(cls):
+            type.__setattr__(cls, "__setattr__", _refuse)
+
     def to_dict(self, *, encode: Encode | None = None) -> dict[str, Any]:
         """Return a form of the record that JSON can hold, and that `from_dict` reads without loss.
 
@@ -128,6 +135,12 @@ class Record:
             ValueError: It is not such a form.
         """
         return cls._schema.read(cls, value, Decoder(decode))
+
+
+def _refuse(record: Record, name: str, value: object) -> None:
+    del value
+    msg = f"cannot assign to field {name!r} of a {type(record).__name__}"
+    raise FrozenInstanceError(msg)
 
 
 def record(kind: type[Record]) -> Part:

@@ -39,7 +39,7 @@ InputT = TypeVar("InputT")
 RubricT = TypeVar("RubricT")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CalibrationCase(Generic[InputT, RubricT]):
     """An input whose grade is known.
 
