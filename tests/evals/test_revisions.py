@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-import re
+import os
+import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from hub import serve
 from rolloutlib.evals import read_log, run_benchmark
 from rolloutlib.evals.benchmarks import aime, grade_aime, gsm8k, make
 
@@ -27,80 +29,99 @@ def problems(tmp_path: Path) -> str:
     return str(path)
 
 
-class Hub:
-    """Answers like the `datasets` library on a machine that reaches the Hub, and notes what is asked."""
+PINNED = {
+    "HuggingFaceH4/aime_2024": "2fe88a2f1091d5048c0f36abc874fb997b3dd99a",
+    "MathArena/aime_2025": "c94da77eb22bbd6439e62a323bec18493a421302",
+    "openai/gsm8k": "cc7b047b6e5bb11b4f1af84efc572db110a51b3c",
+}
+NEWEST = "5" * 40
+LOAD = """
+import json, sys
+import datasets
+from rolloutlib.evals.benchmarks import make
 
-    def __init__(self, rows: list[dict[str, Any]], commit: str | None) -> None:
-        self.asked: list[tuple[str, str | None]] = []
-        self._rows = rows
-        self._commit = commit
-
-    def get_dataset_config_names(self, dataset: str, *, revision: str | None) -> list[str]:
-        self.asked.append((dataset, revision))
-        return ["main"]
-
-    def get_dataset_split_names(
-        self, dataset: str, config: str | None, *, revision: str | None
-    ) -> list[str]:
-        self.asked.append((dataset, revision))
-        return ["train", "test"]
-
-    def load_dataset(
-        self, dataset: str, config: str | None, *, split: str, revision: str | None
-    ) -> Any:
-        self.asked.append((dataset, revision))
-        address = f"hf://datasets/{dataset}@{self._commit}/{split}.parquet"
-        rows = [dict(row, question=f"{row['question']} ({split})") for row in self._rows]
-        return LoadedRows(rows, {address: {"num_bytes": 1}} if self._commit else None)
+datasets.disable_progress_bars()
+for arguments in json.loads(sys.argv[1]):
+    try:
+        benchmark = make(**arguments)
+    except OSError as error:
+        print(json.dumps(str(error)))
+        continue
+    chat, _ = benchmark.make_env(benchmark.items[0]).reset()
+    asked = [message["content"].partition("?")[0] for message in chat if message["role"] == "user"]
+    print(json.dumps([benchmark.metadata["dataset"], benchmark.metadata["revision"], asked]))
+"""
 
 
-class LoadedRows(list[dict[str, Any]]):
-    def __init__(self, rows: list[dict[str, Any]], checksums: dict[str, Any] | None) -> None:
-        super().__init__(rows)
-        self.info = SimpleNamespace(download_checksums=checksums)
+def files(commit: str) -> dict[str, bytes]:
+    """Return the files of a data set whose problems name the commit and the split that they are of."""
+    return {
+        f"{split}.jsonl": f'{{"question": "{commit[:7]} {split}?", "answer": "1"}}\n'.encode()
+        for split in ("train", "test")
+    }
 
 
-@pytest.mark.parametrize(
-    ("name", "dataset"),
-    [
-        ("gsm8k", "openai/gsm8k"),
-        ("aime", "MathArena/aime_2025"),
-        ("aime_2024", "HuggingFaceH4/aime_2024"),
-        ("aime_2025", "MathArena/aime_2025"),
-    ],
-)
-def test_built_in_data_sets_are_of_one_commit_which_the_metadata_name(
-    name: str, dataset: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    hub = Hub(ROWS, commit=None)
-    monkeypatch.setitem(sys.modules, "datasets", hub)
-    benchmark = make(name)
-    revision = benchmark.metadata["revision"]
-    assert re.fullmatch("[0-9a-f]{40}", revision)
-    assert set(hub.asked) == {(dataset, revision)}
-    assert (benchmark.name, benchmark.metadata["dataset"]) == (name, dataset)
+@pytest.mark.slow
+def test_data_sets_of_the_hub_are_of_one_commit_which_the_metadata_name(tmp_path: Path) -> None:
+    pytest.importorskip("datasets", reason="needs the benchmarks extra")
+    old = "c0ffee" + "0" * 34
+    repositories = {
+        name: {commit: files(commit) for commit in (pinned, NEWEST)}
+        for name, pinned in {**PINNED, "our/problems": old}.items()
+    }
+    ours = {"name": "gsm8k", "dataset": "our/problems"}
+    asked: list[tuple[dict[str, Any], list[Any]]] = [
+        ({"name": "gsm8k"}, ["openai/gsm8k", PINNED["openai/gsm8k"], ["cc7b047 test"]]),
+        (
+            {"name": "aime"},
+            ["MathArena/aime_2025", PINNED["MathArena/aime_2025"], ["c94da77 test"]],
+        ),
+        (
+            {"name": "aime_2024"},
+            ["HuggingFaceH4/aime_2024", PINNED["HuggingFaceH4/aime_2024"], ["2fe88a2 test"]],
+        ),
+        (
+            {"name": "gsm8k", "few_shot": 1, "split": "test[:1]"},
+            ["openai/gsm8k", PINNED["openai/gsm8k"], ["cc7b047 train", "cc7b047 test"]],
+        ),
+        ({"name": "gsm8k", "revision": "main"}, ["openai/gsm8k", NEWEST, ["5555555 test"]]),
+        ({**ours, "few_shot": 1}, ["our/problems", NEWEST, ["5555555 train", "5555555 test"]]),
+        ({**ours, "revision": "v1"}, ["our/problems", old, ["c0ffee0 test"]]),
+        ({**ours, "revision": NEWEST}, ["our/problems", NEWEST, ["5555555 test"]]),
+    ]
+    absent = [{"name": "gsm8k", "revision": "b" * 40}, {"name": "aime", "dataset": "our/absent"}]
+    with serve(repositories, {"main": NEWEST, "v1": old}) as address:
+        *loaded, no_commit, no_name = load(
+            *(arguments for arguments, _ in asked),
+            *absent,
+            HF_ENDPOINT=address,
+            HF_HOME=str(tmp_path),
+        )
+    assert loaded == [expected for _, expected in asked]
+    assert "cannot load data set 'openai/gsm8k'" in no_commit
+    assert "cannot load data set 'our/absent'" in no_name
+    assert "pass `examples`" in no_name
+
+    # Without a network the library gives the commit that it loaded last.
+    newest, pinned = load(
+        {"name": "gsm8k", "revision": "main"},
+        {"name": "gsm8k"},
+        HF_HUB_OFFLINE="1",
+        HF_HOME=str(tmp_path),
+    )
+    assert newest == ["openai/gsm8k", NEWEST, ["5555555 test"]]
+    assert f"commit {PINNED['openai/gsm8k']} cannot be reached, and the cache has" in pinned
 
 
-def test_another_revision_can_be_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    hub = Hub(ROWS, commit="5" * 40)
-    monkeypatch.setitem(sys.modules, "datasets", hub)
-    assert gsm8k(revision="main").metadata["revision"] == "5" * 40
-    assert set(hub.asked) == {("openai/gsm8k", "main")}
-
-
-def test_the_commit_of_any_data_set_is_noted_and_worked_examples_are_of_it_too(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    hub = Hub(ROWS, commit="c0ffee" + "0" * 34)
-    monkeypatch.setitem(sys.modules, "datasets", hub)
-    benchmark = gsm8k(dataset="our/problems", few_shot=1)
-    assert benchmark.metadata["revision"] == "c0ffee" + "0" * 34
-    assert hub.asked == [("our/problems", None)] * 3 + [("our/problems", "c0ffee" + "0" * 34)] * 3
-
-
-def test_a_commit_that_cannot_be_told_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "datasets", Hub(ROWS, commit=None))
-    assert gsm8k(dataset="our/problems").metadata["revision"] is None
+def load(*arguments: dict[str, Any], **environment: str) -> list[Any]:
+    done = subprocess.run(
+        [sys.executable, "-c", LOAD, json.dumps(arguments)],
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        check=True,
+        text=True,
+    )
+    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def test_local_files_have_no_revision(problems: str) -> None:
@@ -109,11 +130,12 @@ def test_local_files_have_no_revision(problems: str) -> None:
         gsm8k(dataset=problems, revision="main")
 
 
-def test_the_revision_stands_in_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "datasets", Hub(ROWS, commit="5" * 40))
-    run_benchmark(gsm8k(), policy=lambda chat: "#### 42", log=tmp_path / "log.jsonl")
+def test_the_revision_stands_in_the_log(problems: str, tmp_path: Path) -> None:
+    benchmark = gsm8k(dataset=problems)
+    benchmark = replace(benchmark, metadata={**benchmark.metadata, "revision": NEWEST})
+    run_benchmark(benchmark, policy=lambda chat: "#### 42", log=tmp_path / "log.jsonl")
     header = read_log(tmp_path / "log.jsonl").header
-    assert header["benchmark_metadata"]["revision"] == "5" * 40
+    assert header["benchmark_metadata"]["revision"] == NEWEST
 
 
 def test_aime_of_a_year_takes_its_own_name_and_any_data_set(problems: str) -> None:

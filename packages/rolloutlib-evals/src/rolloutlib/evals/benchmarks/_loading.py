@@ -20,6 +20,7 @@ _PINNED = {
 }
 
 _FILES = {".csv": "csv", ".json": "json", ".jsonl": "json", ".parquet": "parquet"}
+_COMMIT = re.compile("[0-9a-f]{40}")
 _EXPRESSION = re.compile(r"[\[+]")
 
 
@@ -28,8 +29,7 @@ class Rows(NamedTuple):
 
     Attributes:
         rows: The rows.
-        revision: The commit on the Hugging Face Hub that they are of; None for local files, and where
-            it cannot be told.
+        revision: The commit on the Hugging Face Hub that they are of; None for local files.
     """
 
     rows: Iterable[Mapping[str, Any]]
@@ -80,17 +80,9 @@ def load_rows(
             return Rows(datasets.load_dataset(name, data_files=str(path), split="train"))
         if (path / "state.json").is_file():
             return Rows(datasets.load_from_disk(dataset))
-        revision = None if local else revision or _PINNED.get(dataset)
-        configs = datasets.get_dataset_config_names(dataset, revision=revision)
-        chosen = config if config in configs else None
-        splits = datasets.get_dataset_split_names(dataset, chosen, revision=revision)
-        if split not in splits and not _EXPRESSION.search(split):
-            if len(splits) > 1:
-                msg = f"data set {dataset!r} has no split {split!r}; pass one of {sorted(splits)}"
-                raise ValueError(msg)
-            split = splits[0]
-        rows = datasets.load_dataset(dataset, chosen, split=split, revision=revision)
-        return Rows(rows, None if local else _commit(rows) or revision)
+        if not local:
+            revision = revision or _PINNED.get(dataset)
+        return _load(datasets, dataset, split=split, config=config, revision=revision)
     except Exception as error:
         if isinstance(error, ValueError) and "has no split" in str(error):
             raise
@@ -117,13 +109,30 @@ def _check_file(path: Path, suffix: str, split: str) -> None:
         raise ValueError(msg)
 
 
-def _commit(rows: Any) -> str | None:
-    """Return the commit that rows are of, which stands in the addresses of their files."""
-    addresses: Iterable[object] = rows.info.download_checksums or ()
-    for address in addresses:
-        if found := re.search("@([0-9a-f]{40})/", str(address)):
-            return found[1]
-    return None
+def _load(
+    datasets: Any, dataset: str, *, split: str, config: str | None, revision: str | None
+) -> Rows:
+    """Load a folder or what the Hub has.
+
+    Without a network the library takes the newest commit that it has in its cache, whatever is asked for.
+    """
+    configs = datasets.get_dataset_config_names(dataset, revision=revision)
+    chosen = config if config in configs else None
+    builder = datasets.load_dataset_builder(dataset, chosen, revision=revision)
+    commit = (
+        builder.hash if not Path(dataset).exists() and _COMMIT.fullmatch(builder.hash) else None
+    )
+    if commit and revision and _COMMIT.fullmatch(revision) and commit != revision:
+        msg = f"commit {revision} cannot be reached, and the cache has commit {commit}"
+        raise OSError(msg)
+    builder.download_and_prepare()
+    splits = sorted(builder.info.splits)
+    if split not in splits and not _EXPRESSION.search(split):
+        if len(splits) > 1:
+            msg = f"data set {dataset!r} has no split {split!r}; pass one of {splits}"
+            raise ValueError(msg)
+        split = splits[0]
+    return Rows(builder.as_dataset(split), commit)
 
 
 def _library(dataset: str) -> Any:
