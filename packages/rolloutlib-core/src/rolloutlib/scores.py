@@ -213,6 +213,8 @@ def _components(components: Mapping[Any, Any]) -> Mapping[str, Score]:
     if not isinstance(cast("object", components), _MAPPINGS):
         msg = f"components must be a mapping from names to scores, got {components!r}"
         raise TypeError(msg)
+    if not components:
+        return _EMPTY
     scores: dict[str, Score] = {}
     for name, part in components.items():
         if not isinstance(name, str):
@@ -228,6 +230,8 @@ def _metadata(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
     if not isinstance(cast("object", metadata), _MAPPINGS):
         msg = f"metadata must be a mapping, got {metadata!r}"
         raise TypeError(msg)
+    if not metadata:
+        return _EMPTY
     try:
         return _FixedDict(_plain_dict(metadata, "metadata"))
     except RecursionError:
