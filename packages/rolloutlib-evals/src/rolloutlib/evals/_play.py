@@ -192,6 +192,7 @@ class _Plan:
             "make_env": self.recorder.amake_env,
             "policy": self._gathered or policy,
             "concurrency": settings.concurrency,
+            "buffer": max(1, len(samples.samples)),  # none is to wait until another is handed out
             "inline": settings.inline,
         }
 
