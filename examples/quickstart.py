@@ -24,11 +24,11 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from rolloutlib import Env, GradingWrapper, Score, SingleTurnEnv, rollout, spaces
-from rolloutlib.evals import Evaluation, run_benchmark
+from rolloutlib import Env, GradingWrapper, Score, SingleTurnEnv, spaces
+from rolloutlib.evals import run_benchmark
 from rolloutlib.evals.benchmarks import gsm8k
 from rolloutlib.graders import CompositeGrader, Criterion, Rubric
-from rolloutlib.rollouts import TrajectoryGroup, rollout_group
+from rolloutlib.rollouts import RolloutEvent, TrajectoryGroup, rollout_group
 from rolloutlib.types import Chat
 
 NUM_SUMS = 6
@@ -133,7 +133,7 @@ def main() -> None:
     numbers = np.random.default_rng(args.seed).choice(range(2, 14), (NUM_SUMS, 2), replace=False)
     items = [Sum(int(a), int(b)) for a, b in numbers]
     model = LocalModel()
-    policy = LocalPolicy(model, temperature=0.8, max_tokens=96, seed=args.seed)
+    policy = LocalPolicy(model, temperature=0.8, max_tokens=96)
 
     # 3. Groups of rollouts: several answers to each item, so that they can be compared.
     with Progress(*COLUMNS, console=console) as progress:
@@ -153,15 +153,13 @@ def main() -> None:
     with Progress(*COLUMNS, console=console) as progress:
         task = progress.add_task("GSM8K problems", total=min(args.limit, len(benchmark.items)))
 
-        def evaluate(env: Env[Chat, str]) -> Evaluation:
-            run = rollout(env, policy)
-            progress.advance(task)
-            return Evaluation(
-                score=run.score,
-                truncated=run.steps[-1].policy_stop_reason == "length",
-            )
+        def advance(event: RolloutEvent) -> None:
+            if event.kind in ("finished", "failed"):
+                progress.advance(task)
 
-        result = run_benchmark(benchmark, evaluate, limit=args.limit)
+        result = run_benchmark(
+            benchmark, policy=policy, limit=args.limit, seed=args.seed, on_event=advance
+        )
     for problem, record in zip(benchmark.items, result.records, strict=False):
         facts = record.score.metadata if record.score else {"extracted": record.error}
         got = facts["extracted"] or facts["status"]

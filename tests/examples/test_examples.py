@@ -64,13 +64,15 @@ def test_collect(
     assert list(read_groups(path)) == groups
 
 
-def test_evaluation(run_example: RunExample) -> None:
-    capitals, gsm8k = run_example("evaluation.py").split("\n\n", 1)
-    assert "capitals: score 0.500 over 4 items" in capitals
-    assert "3 completed, 1 failed" in capitals
-    assert "Chad: failed, ConnectionError: the model server is gone" in capitals
-    assert "mean of brief: 1.000 over 3 items" in capitals
-    assert "gsm8k: score 0.667 over 3 items" in gsm8k
+def test_own_benchmark(run_example: RunExample) -> None:
+    output = run_example("own_benchmark.py")
+    assert "capitals: score 0.500 over 4 items" in output
+    assert "3 completed, 1 failed" in output
+    assert "from 0.500 if those that failed score 0 to 0.750 if they score 1" in output
+    assert "Chad: failed, ConnectionError: the model server is gone" in output
+    assert "mean of brief: 1.000 over 3 items" in output
+    assert "France: credited, 1.0, 'The capital of France is Paris.'" in output
+    assert "Nauru: wrong, 0.0, 'I do not know.'" in output
 
 
 @pytest.mark.usefixtures("model_packages")
