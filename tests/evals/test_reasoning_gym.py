@@ -163,6 +163,7 @@ def test_programs_are_kept_from_scorers_that_would_run_them(
     assert given == ([answer] if run else [])
 
 
+@pytest.mark.slow
 def test_a_formula_that_takes_for_ever_to_simplify_is_given_up() -> None:
     benchmark = reasoning_gym("intermediate_integration", size=1)
     variable = benchmark.items[0].metadata["variable"]
