@@ -6,13 +6,14 @@ import contextlib
 import functools
 import inspect
 import time
-from collections.abc import Generator
+from collections.abc import Awaitable, Callable, Generator
 from typing import Any
 
 import anyio
-import anyio.to_thread
+import anyio.lowlevel
 
-from rolloutlib._calls import is_async
+from rolloutlib._calls import RefuseStrayCancellation, is_async, task_group, uncancelled
+from rolloutlib.envs._worker import Worker
 from rolloutlib.evals._benchmark import Benchmark
 from rolloutlib.evals._item import (
     AsyncEvaluationCallback,
@@ -22,6 +23,7 @@ from rolloutlib.evals._item import (
 )
 from rolloutlib.evals._records import EvaluationRecord
 from rolloutlib.evals._results import BenchmarkResult, attach_results
+from rolloutlib.rollouts._collector import INTERRUPT_SECONDS
 
 __all__ = ["aevaluate_items", "check_callback", "evaluate_items"]
 
@@ -53,11 +55,18 @@ async def aevaluate_items(
     callback: Any = evaluate
     if not is_async(callback):
         callback = check_callback(benchmark, callback)
-    evaluation = aevaluate_item if is_async(callback) else _evaluate_on_thread
     run = _Evaluations(benchmark, limit)
-    with run.attaching():
+
+    async def evaluate_on_loop() -> None:
         for index, item in enumerate(run.items):
-            await evaluation(benchmark, callback, index, item, run.records, fail_fast=fail_fast)
+            await anyio.lowlevel.checkpoint()  # else none need come between two items
+            await aevaluate_item(benchmark, callback, index, item, run.records, fail_fast=fail_fast)
+
+    with run.attaching():
+        if is_async(callback):
+            await _in_task(evaluate_on_loop)
+        else:
+            await _in_task(lambda: _evaluate_on_thread(run, callback, fail_fast=fail_fast))
         return run.result()
 
 
@@ -67,16 +76,16 @@ class _Evaluations:
     def __init__(self, benchmark: Benchmark[Any], limit: int | None) -> None:
         self.items = benchmark.items[:limit]
         self.records: list[EvaluationRecord] = []
-        self._benchmark = benchmark
+        self.benchmark = benchmark
         self._since = time.perf_counter()
 
     def result(self) -> BenchmarkResult:
         """Return the figures so far."""
         return BenchmarkResult.from_records(
-            self._benchmark.name,
+            self.benchmark.name,
             self.records,
             elapsed_seconds=time.perf_counter() - self._since,
-            metadata=self._benchmark.metadata,
+            metadata=self.benchmark.metadata,
             num_remaining=len(self.items) - len(self.records),
         )
 
@@ -86,14 +95,42 @@ class _Evaluations:
         try:
             yield
         except BaseException as error:
-            attach_results(error, {self._benchmark.name: self.result()})
+            attach_results(error, {self.benchmark.name: self.result()})
             raise
 
 
-async def _evaluate_on_thread(*args: Any, fail_fast: bool) -> None:
-    """Evaluate an item on a worker thread, from its environment's making to its closing."""
-    evaluate = functools.partial(evaluate_item, *args, fail_fast=fail_fast)
-    await anyio.to_thread.run_sync(evaluate, limiter=anyio.CapacityLimiter(1))
+async def _evaluate_on_thread(run: _Evaluations, callback: Any, *, fail_fast: bool) -> None:
+    """Evaluate the items on a thread. One that is in hand as the run is cancelled gets a moment."""
+    worker = Worker("rolloutlib evaluation", lambda: None)
+    try:
+        for index, item in enumerate(run.items):
+            evaluate = functools.partial(
+                evaluate_item, run.benchmark, callback, index, item, run.records
+            )
+            await worker.run(functools.partial(evaluate, fail_fast=fail_fast))
+    finally:
+        with anyio.move_on_after(INTERRUPT_SECONDS, shield=True):
+            await worker.close()
+            await worker.wait_abandoned()
+
+
+async def _in_task(function: Callable[[], Awaitable[None]]) -> None:
+    """Await a function in a task of its own: Ctrl-C in asyncio breaks the shields of the main task."""
+    failures: list[BaseException] = []
+
+    async def run() -> None:
+        try:
+            with RefuseStrayCancellation("a run"):
+                await function()
+        except BaseException as error:
+            if uncancelled(error) is None:
+                raise
+            failures.append(error)
+
+    async with task_group() as tasks:
+        tasks.start_soon(run)
+    if failures:
+        raise failures[0]
 
 
 def check_callback(

@@ -9,12 +9,15 @@ from typing import Any, Protocol, TypeVar
 
 import anyio
 
-from rolloutlib._calls import is_awaitable
+from rolloutlib._calls import RefuseStrayCancellation, is_awaitable
 from rolloutlib._exceptions import add_note
 from rolloutlib.evals._benchmark import Benchmark
 from rolloutlib.evals._records import Evaluation, EvaluationRecord
 
 __all__ = ["AsyncEvaluationCallback", "EvaluationCallback", "aevaluate_item", "evaluate_item"]
+
+CLOSE_SECONDS = 30.0
+"""How long an asynchronous environment may take to close."""
 
 ItemT = TypeVar("ItemT")
 EnvironmentT = TypeVar("EnvironmentT", contravariant=True)
@@ -98,9 +101,7 @@ async def aevaluate_item(
     try:
         await _aplay(benchmark, evaluate, index, item, records, opened, fail_fast=fail_fast)
     except BaseException as error:
-        close_error: str | None = None
-        with anyio.CancelScope(shield=True):
-            close_error = await _aclose(opened, records, index)
+        close_error = await _aclose(opened, records, index)
         if close_error is not None:
             add_note(error, f"closing the environment failed too: {close_error}")
         raise
@@ -120,9 +121,10 @@ async def _aplay(
     item_id: str | None = None
     try:
         item_id = str(index) if benchmark.item_id is None else benchmark.item_id(item)
-        made: Any = benchmark.make_env(item)
-        opened.append(await made if is_awaitable(made) else made)
-        result = _read(await evaluate(opened[0]))
+        with RefuseStrayCancellation(f"item {item_id!r}"):
+            made: Any = benchmark.make_env(item)
+            opened.append(await made if is_awaitable(made) else made)
+            result = _read(await evaluate(opened[0]))
         records.append(
             EvaluationRecord(index, item_id, result.score, result.truncated, result.metadata)
         )
@@ -147,7 +149,7 @@ def _evaluation(evaluate: EvaluationCallback[Any], environment: Any) -> Evaluati
 def _read(evaluation: object) -> Evaluation:
     if isinstance(evaluation, Evaluation):
         return evaluation
-    msg = f"evaluate must return an Evaluation, got {evaluation!r}"
+    msg = f"evaluate must return an Evaluation, got {evaluation!r}; a policy is passed as `policy=`"
     raise TypeError(msg)
 
 
@@ -178,13 +180,15 @@ def _close(opened: list[Any], records: list[EvaluationRecord], index: int) -> st
 
 
 async def _aclose(opened: list[Any], records: list[EvaluationRecord], index: int) -> str | None:
-    """The twin of `_close`."""
+    """The twin of `_close`, which no cancellation breaks off."""
     try:
         for environment in opened:
             close = getattr(environment, "close", None)
             closing: Any = None if close is None else close()
             if is_awaitable(closing):
-                await closing
+                with anyio.fail_after(CLOSE_SECONDS, shield=True):
+                    with RefuseStrayCancellation(environment):
+                        await closing
     except Exception as error:
         return _note_close_error(error, records, index)
     return None
