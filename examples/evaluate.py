@@ -48,6 +48,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="fixes the problems and the sampling")
     parser.add_argument("--logs", type=Path, default=Path("logs"), help="folder of the logs")
     args = parser.parse_args()
+    if min(args.limit, args.epochs, args.max_tokens) < 1:
+        parser.error("--limit, --epochs and --max-tokens must be at least 1")
     try:
         symbolic = reasoning_gym(
             "gsm_symbolic", size=args.size, seed=args.seed, system_prompt=None, few_shot=SHOTS
@@ -74,10 +76,10 @@ def main() -> None:
                     metadata={"temperature": TEMPERATURE, "max_tokens": args.max_tokens},
                     on_event=display,
                 )
-        except ValueError as error:  # the log is of another run, say
+        except (OSError, ValueError) as error:  # the log is of another run, say
             sys.exit(f"{benchmark.name}: {error}")
         except KeyboardInterrupt as error:
-            if partial := BenchmarkResult.from_exception(error):
+            if (partial := BenchmarkResult.from_exception(error)) and partial.records:
                 show(partial)
             sys.exit("interrupted: the same command goes on from here")
         show(result)
