@@ -288,3 +288,14 @@ async def test_several_benchmarks_run_asynchronously() -> None:
     benchmarks = [sums(2, name="a"), sums(3, name="b")]
     results = await arun_benchmarks(benchmarks, policy=aadd, concurrency=2)
     assert {name: result.num_examples for name, result in results.items()} == {"a": 2, "b": 3}
+
+
+def test_the_text_of_a_result_tells_what_the_score_is_made_of() -> None:
+    result = run_benchmark(sums(), policy=Failing({0: OSError("down")}))
+    assert str(result) == (
+        "sums: score 0.5833 (0.75 if the failed ones scored 1); 6 of 6 samples: 4 credited, 0 wrong, "
+        "1 no answer, 0 truncated, 1 failed"
+    )
+    assert str(run_benchmark(sums(), policy=add, limit=0)) == (
+        "sums: no score; 0 of 0 samples: 0 credited, 0 wrong, 0 no answer, 0 truncated, 0 failed"
+    )

@@ -145,6 +145,25 @@ class BenchmarkResult:
         """Return, by name, the benchmarks that were finished and the one that was stopped, last."""
         return dict(cast("Mapping[str, BenchmarkResult]", find(error, "benchmarks") or {}))
 
+    def __str__(self) -> str:
+        """Tell the score in a line, with what it is made of."""
+        counts = ", ".join(
+            f"{count} {what}"
+            for count, what in (
+                (self.num_credited, "credited"),
+                (self.num_wrong, "wrong"),
+                (self.num_no_answer, "no answer"),
+                (self.num_truncated, "truncated"),
+                (self.num_errors, "failed"),
+            )
+        )
+        score = f"score {self.score:.4g}" if self.records else "no score"
+        if self.num_errors:
+            score += f" ({self.score_bounds[1]:.4g} if the failed ones scored 1)"
+        if self.interval is not None:
+            score += f", {self.interval}"
+        return f"{self.name}: {score}; {self.num_examples} of {self.num_expected} samples: {counts}"
+
     @property
     def num_expected(self) -> int:
         """How many samples a whole run has."""
