@@ -189,6 +189,18 @@ def test_settings_are_kept_and_other_settings_refused(tmp_path: Path) -> None:
     assert items(path) == [1, 2, 3]
 
 
+def test_of_long_settings_the_message_has_what_differs(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    prompts = [f"{number} " + "word " * 1_000 for number in range(3)]
+    write(path, 1, settings={"prompts": (*prompts, "Be brief."), "seeds": (1, 2)})
+    with pytest.raises(ValueError, match=r"'Be brief\.'\) and is \.\.\..*'Be long\.'\)") as caught:
+        GroupWriter(path, settings={"prompts": (*prompts, "Be long."), "seeds": (1, 3)})
+    assert "seeds was (1, 2) and is (1, 3)" in str(caught.value)
+    assert len(str(caught.value)) < 600
+    with pytest.raises(ValueError, match=r"prompts was \('0 word .*\.\.\. and is None\. Use"):
+        GroupWriter(path, settings={"seeds": (1, 2)})
+
+
 def test_settings_that_cannot_be_stored_are_refused_before_there_is_a_file(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     with pytest.raises(UnstorableError, match=r"^settings\['a'\] is of type"):
@@ -231,6 +243,25 @@ def test_only_one_writer_has_a_file(tmp_path: Path) -> None:
     assert items(path) == [1, 2]
 
 
+def test_a_file_that_another_takes_the_place_of_as_it_is_opened_is_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fcntl = pytest.importorskip("fcntl")
+    path, other = tmp_path / "run.jsonl", tmp_path / "other.jsonl"
+    write(path, 1)
+    write(other, 2)
+    lock = fcntl.flock
+
+    def lock_late(file: Any, how: int) -> None:
+        if other.exists():
+            other.replace(path)  # as another process does that takes groups out of the file
+        lock(file, how)
+
+    monkeypatch.setattr(fcntl, "flock", lock_late)
+    write(path, 3)
+    assert items(path) == [2, 3]
+
+
 def test_a_full_disk_leaves_whole_lines(tmp_path: Path) -> None:
     resource = pytest.importorskip("resource")
     signal = pytest.importorskip("signal")
@@ -244,7 +275,7 @@ def test_a_full_disk_leaves_whole_lines(tmp_path: Path) -> None:
             resource.setrlimit(resource.RLIMIT_FSIZE, (size + 200, limits[1]))
             with pytest.raises(OSError, match="large") as caught:
                 writer.append(made_group(2, 1_000))
-            assert caught.value.errno == errno.EFBIG
+            assert (caught.value.errno, caught.value.filename) == (errno.EFBIG, str(path))
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, limits)
             signal.signal(signal.SIGXFSZ, before)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import sys
 import threading
@@ -14,7 +15,7 @@ from typing import Any, BinaryIO, Self
 from pydantic_core import from_json, to_json
 
 from rolloutlib.rollouts import TrajectoryGroup
-from rolloutlib.rollouts._codec import Encode, Encoder, UnstorableError
+from rolloutlib.rollouts._codec import Decoder, Encode, Encoder, UnstorableError
 from rolloutlib.storage._lines import (
     Path,
     header_line,
@@ -29,6 +30,8 @@ from rolloutlib.storage._lines import (
 
 if sys.platform != "win32":
     import fcntl
+
+_CONTEXT = 50  # characters
 
 
 class GroupWriter:
@@ -69,11 +72,8 @@ class GroupWriter:
         form = None if settings is None else _form(settings, encode)
         folder = FilePath(path).parent
         folder.mkdir(parents=True, exist_ok=True)
-        # Not buffered: what is written is the system's, and nothing of it is written later.
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666)
-        self._file: BinaryIO = os.fdopen(descriptor, "r+b", buffering=0)
+        self._file = _open_locked(path)
         try:
-            self._lock_file()
             self._size = self._begin(form)
             if fsync:
                 _sync_folder(folder)
@@ -139,31 +139,58 @@ class GroupWriter:
     def _write(self, start: int, data: bytes) -> int:
         """Write at an offset, and return that of the end."""
         file = self._file
-        file.seek(start)
-        if self._dirty:
-            file.truncate()
-        self._dirty = True
-        rest = memoryview(data)
-        while rest:
-            rest = rest[file.write(rest) :]
-        if self._fsync:
-            os.fsync(file.fileno())
+        try:
+            file.seek(start)
+            if self._dirty:
+                file.truncate()
+            self._dirty = True
+            rest = memoryview(data)
+            while rest:
+                rest = rest[file.write(rest) :]
+            if self._fsync:
+                os.fsync(file.fileno())
+        except OSError as error:  # the disk is full, say
+            error.filename = os.fspath(self._path)
+            raise
         self._dirty = False
         return start + len(data)
 
-    def _lock_file(self) -> None:
-        if sys.platform == "win32":
-            return
+
+def _open_locked(path: Path) -> BinaryIO:
+    """Open a file, or make it, as its only writer.
+
+    Raises:
+        BlockingIOError: Another writer has the file.
+        OSError: It cannot be opened.
+    """
+    while True:
+        # Not buffered: what is written is the system's, and nothing of it is written later.
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666)
+        file: BinaryIO = os.fdopen(descriptor, "r+b", buffering=0)
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            msg = (
-                f"another writer has {os.fspath(self._path)!r}, of this process or of another, or a "
-                "process that was forked from a writer's, and has outlived it"
-            )
-            raise BlockingIOError(msg) from error
-        except OSError:  # a file system without locks
-            return
+            _lock(file, path)
+            with contextlib.suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(file.fileno()), os.stat(path)):
+                    return file
+        except BaseException:
+            file.close()
+            raise
+        file.close()  # another file has taken its place since it was opened
+
+
+def _lock(file: BinaryIO, path: Path) -> None:
+    if sys.platform == "win32":
+        return
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        msg = (
+            f"another writer has {os.fspath(path)!r}, of this process or of another, or a "
+            "process that was forked from a writer's, and has outlived it"
+        )
+        raise BlockingIOError(msg) from error
+    except OSError:  # a file system without locks
+        return
 
 
 def _form(settings: Mapping[str, Any], encode: Encode | None) -> Any:
@@ -181,7 +208,7 @@ def _check_settings(path: Path, before: Mapping[str, Any] | None, now: Mapping[s
         msg = f"{os.fspath(path)!r} holds groups of no run, so no run can go on with it"
         raise ValueError(msg)
     changes = [
-        f"{name} was {before.get(name)!r} and is {now.get(name)!r}"
+        _change(name, before.get(name), now.get(name))
         for name in sorted({*before, *now})
         if before.get(name) != now.get(name)
     ]
@@ -192,6 +219,23 @@ def _check_settings(path: Path, before: Mapping[str, Any] | None, now: Mapping[s
         f"{'; '.join(changes)}. Use the same, or another file"
     )
     raise ValueError(msg)
+
+
+def _change(name: str, before: object, now: object) -> str:
+    """Tell how a setting has changed; of long ones the part around the first difference."""
+    decoder = Decoder(lambda _, value: value)
+    one, other = repr(decoder.read(before)), repr(decoder.read(now))
+    pairs = enumerate(itertools.zip_longest(one, other))
+    start = next((at for at, (left, right) in pairs if left != right), 0) - _CONTEXT
+    return f"{name} was {_cut(one, start)} and is {_cut(other, start)}"
+
+
+def _cut(text: str, start: int) -> str:
+    if len(text) <= 4 * _CONTEXT:
+        return text
+    start = max(start, 0)
+    stop = start + 3 * _CONTEXT
+    return f"{'...' if start else ''}{text[start:stop]}{'...' if stop < len(text) else ''}"
 
 
 def _sync_folder(folder: FilePath) -> None:
