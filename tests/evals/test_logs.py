@@ -28,7 +28,7 @@ from rolloutlib.evals import (
 )
 from rolloutlib.evals.benchmarks import gsm8k
 from rolloutlib.rollouts import Timeouts, summarize
-from rolloutlib.storage import TornLineWarning, read_groups
+from rolloutlib.storage import GroupStore, TornLineWarning, read_groups
 
 pytestmark = pytest.mark.anyio
 
@@ -229,8 +229,11 @@ def test_other_files_are_no_logs(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     run_benchmark(sums(1), policy=add, log=path)
     path.write_text(path.read_text("utf-8").replace('"evaluation":1', '"evaluation":2'), "utf-8")
-    with pytest.raises(ValueError, match="is no log of an evaluation in version 1"):
+    with pytest.raises(ValueError, match=r"is a log of version 2, written by .*, reads version 1$"):
         read_log(path)
+    list(collect([1], lambda a: SumEnv(Sum(a, 1)), add, store=GroupStore(tmp_path / "run.jsonl")))
+    with pytest.raises(ValueError, match="is no log of an evaluation, but of another run"):
+        read_log(tmp_path / "run.jsonl")
 
 
 def test_a_group_of_another_run_is_no_record() -> None:
@@ -256,7 +259,7 @@ def test_a_log_is_a_table_in_one_line(tmp_path: Path) -> None:
     failed = frame.iloc[1].to_dict()
     assert (failed["outcome"], failed["error"], failed["phase"]) == ("failed", "gone", "policy")
 
-    table = pl.DataFrame(list(log.rows()))
+    table = pl.DataFrame(list(log.rows()), infer_schema_length=None)
     assert table["outcome"].to_list() == frame["outcome"].to_list()
     dataset = datasets.Dataset.from_list(list(log.rows()))
     assert dataset["item_id"] == frame["item_id"].to_list()

@@ -105,8 +105,29 @@ def test_a_benchmark_without_the_items_or_with_other_prompts_is_refused(log: Pat
         regrade_log(log)
     with pytest.raises(TypeError, match="either `benchmark` is needed"):
         regrade_log(log, sums(), grade=lambda _: 1.0)
+    with pytest.raises(TypeError, match="expected a Benchmark, got 'sums'"):
+        regrade_log(log, "sums")  # pyright: ignore[reportArgumentType]
     with pytest.raises(TypeError, match="make_env must be synchronous to grade a log anew"):
         regrade_log(log, sums(make_env=amake_env))
+
+
+async def agrade(record: EvaluationRecord) -> float:
+    raise AssertionError(record)
+
+
+@pytest.mark.parametrize("grade", [agrade, 1.0])
+def test_what_is_no_plain_function_does_not_grade(log: Path, grade: Any) -> None:
+    with pytest.raises(TypeError, match="grade must be a function that is not asynchronous"):
+        regrade_log(log, grade=grade)
+
+
+def test_a_log_that_is_not_whole_is_not_kept(log: Path) -> None:
+    new = log.with_name("new.jsonl")
+    with pytest.raises(ValueError, match="benchmark 'sums' has no item 'sum-5'"):
+        regrade_log(log, sums(5), to=new)
+    assert list(log.parent.iterdir()) == [log]
+    assert regrade_log(log, sums(), to=new).num_examples == 12
+    assert sorted(log.parent.iterdir()) == [log, new]
 
 
 def test_episodes_of_several_steps_are_replayed(tmp_path: Path) -> None:

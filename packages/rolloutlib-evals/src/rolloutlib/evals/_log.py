@@ -5,10 +5,11 @@ from __future__ import annotations
 import datetime
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from rolloutlib.evals._recorder import LOG_VERSION
+from rolloutlib.evals._header import LOG_VERSION
 from rolloutlib.evals._records import EvaluationRecord
 from rolloutlib.evals._results import BenchmarkResult
 from rolloutlib.evals._rows import component_names, to_row
@@ -50,10 +51,18 @@ class EvaluationLog:
         self.path: Path = Path(path)
         self.header: Mapping[str, Any] = read_settings(path) or {}
         self.decode: Decode = decode or (lambda name, value: value)
-        if self.header.get("evaluation") != LOG_VERSION:
+        found = self.header.get("evaluation")
+        if found is None:
             msg = (
-                f"{os.fspath(path)!r} is no log of an evaluation in version {LOG_VERSION}: its first "
-                f"line says {dict(self.header)!r}"
+                f"{os.fspath(path)!r} is no log of an evaluation, but of another run: its settings are "
+                f"{sorted(self.header)}. `rolloutlib.storage.read_groups` reads it"
+            )
+            raise ValueError(msg)
+        if found != LOG_VERSION:
+            msg = (
+                f"{os.fspath(path)!r} is a log of version {found!r}, written by rolloutlib-evals "
+                f"{self.header.get('versions', {}).get('rolloutlib-evals')}; this one, "
+                f"{version('rolloutlib-evals')}, reads version {LOG_VERSION}"
             )
             raise ValueError(msg)
 
@@ -96,11 +105,12 @@ class EvaluationLog:
         """Yield one flat dictionary a sample, all with the same keys, for a table of any library.
 
             pandas.DataFrame(log.rows())
-            polars.DataFrame(list(log.rows()))
+            polars.DataFrame(list(log.rows()), infer_schema_length=None)
             datasets.Dataset.from_list(list(log.rows()))
 
         The file is read twice, since all keys have to be known for the first row. The columns are
-        told in the guide to evals.
+        told in the guide to evals. polars has to look at all rows for their types: the first error,
+        say, may stand far below.
         """
         names = component_names(self)
         for record in self:

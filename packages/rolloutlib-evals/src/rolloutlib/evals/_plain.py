@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
+import enum
 import hashlib
-from collections.abc import Iterable, Mapping
+import sys
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from pathlib import PurePath
 from typing import Any, cast
 
 from pydantic import BaseModel
 from pydantic_core import to_json
 
 from rolloutlib.rollouts import UnstorableError
-from rolloutlib.rollouts._codec import Encoder
+from rolloutlib.rollouts._codec import MAX_DEPTH, Encoder
 
-__all__ = ["encode", "fingerprint", "to_plain"]
+__all__ = ["decode", "encode", "fingerprint", "to_plain"]
 
 _SCALARS = frozenset({type(None), bool, int, float, str})
 _MAPPINGS = (dict, Mapping)  # of a dictionary this is known sooner than by the abstract class alone
+_MAX_DEPTH = MAX_DEPTH - 8  # an item is stored in other values
 
 
 def encode(value: Any) -> Any:
@@ -33,28 +37,30 @@ def encode(value: Any) -> Any:
     raise TypeError(msg)
 
 
+def decode(name: str, value: Any) -> Any:
+    """Make a model or a data class again from its fields, as they were: nothing is checked or run.
+
+    A class that no loaded module has leaves the dictionary.
+    """
+    kind = _loaded(name)
+    if issubclass(kind, BaseModel):
+        return kind.model_construct(**value)
+    if dataclasses.is_dataclass(kind):
+        made = object.__new__(kind)
+        for field, content in value.items():
+            object.__setattr__(made, field, content)
+        return made
+    return value
+
+
 def to_plain(value: Any) -> Any:
     """Return an item as data, with models and data classes as dictionaries.
 
-    What cannot be stored, such as an open file, becomes None: an item may hold more than data.
+    Members of enumerations become their values, paths text, and other kinds of text and numbers plain
+    ones. What cannot be stored, such as an open file or a list in itself, becomes None: an item may
+    hold more than data.
     """
-    if type(value) in _SCALARS:
-        return value
-    if isinstance(value, _MAPPINGS):
-        pairs = cast("Mapping[Any, Any]", value).items()
-        return {key: item if type(item) in _SCALARS else to_plain(item) for key, item in pairs}
-    if isinstance(value, (list, tuple)):
-        items = [to_plain(item) for item in cast("Iterable[Any]", value)]
-        return items if isinstance(value, list) else tuple(items)
-    try:
-        return to_plain(encode(value))
-    except TypeError:
-        pass
-    try:
-        Encoder().write(value)
-    except UnstorableError:
-        return None
-    return value
+    return _plain(value, ())
 
 
 def fingerprint(ids: Iterable[str], items: Iterable[Any]) -> str:
@@ -65,3 +71,70 @@ def fingerprint(ids: Iterable[str], items: Iterable[Any]) -> str:
         digest.update(to_json(encoder.write([item_id, item])))
         digest.update(b"\n")
     return f"sha256:{digest.hexdigest()}"
+
+
+def _plain(value: Any, holders: tuple[int, ...]) -> Any:
+    """Return a value as data.
+
+    Args:
+        value: The value.
+        holders: The identities of what it is in.
+    """
+    if type(value) in _SCALARS:
+        return value
+    if len(holders) == _MAX_DEPTH or id(value) in holders:
+        return None
+    within = (*holders, id(value))
+    if isinstance(value, _MAPPINGS):
+        pairs = cast("Mapping[Any, Any]", value).items()
+        return {
+            key if type(key) is str else _key(key): (
+                item if type(item) in _SCALARS else _plain(item, within)
+            )
+            for key, item in pairs
+        }
+    if isinstance(value, (list, tuple)):
+        items = [_plain(item, within) for item in cast("Iterable[Any]", value)]
+        return items if isinstance(value, list) else tuple(items)
+    try:
+        return _plain(encode(value), within)
+    except TypeError:
+        pass
+    try:
+        Encoder().write(value)
+    except UnstorableError:
+        return _simpler(value, within)
+    return value
+
+
+def _key(key: Any) -> Any:
+    """Return a key of a mapping as data that can be one."""
+    plain = to_plain(key)
+    return (
+        plain if isinstance(plain, Hashable) and (plain is not None or key is None) else repr(key)
+    )
+
+
+def _simpler(value: Any, within: tuple[int, ...]) -> Any:
+    """Return what a value says that cannot be stored as it is, or None."""
+    if isinstance(value, enum.Enum):
+        return _plain(value.value, within)
+    if isinstance(value, PurePath):
+        return str(value)
+    plain_kinds: tuple[Callable[[Any], Any], ...] = (str, int, float, bytes)
+    for kind in plain_kinds:
+        if isinstance(value, cast("type[Any]", kind)):
+            return kind(value)
+    return None
+
+
+def _loaded(name: str) -> type[Any]:
+    """Return the class of a name, with its module, if the module is loaded; else `object`."""
+    for parts in range(name.count(".") + 1):
+        owner, *path = name.rsplit(".", parts)
+        found: Any = sys.modules.get(owner)
+        for part in path:
+            found = getattr(found, part, None)
+        if isinstance(found, type):
+            return cast("type[Any]", found)
+    return object

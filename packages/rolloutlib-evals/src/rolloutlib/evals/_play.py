@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,8 +14,9 @@ import anyio
 from rolloutlib._calls import check_count, is_async
 from rolloutlib._values import to_bool
 from rolloutlib.evals._benchmark import Benchmark
+from rolloutlib.evals._header import log_header, model_name
 from rolloutlib.evals._plain import to_plain
-from rolloutlib.evals._recorder import Recorder, log_header
+from rolloutlib.evals._recorder import Recorder
 from rolloutlib.evals._results import BenchmarkResult, attach_results
 from rolloutlib.evals._samples import Samples
 from rolloutlib.evals._stopping import Stopping, StopWhen
@@ -239,7 +239,7 @@ def _header(
 ) -> dict[str, Any]:
     return log_header(
         samples,
-        model=_model(policy) if settings.model is None else settings.model,
+        model=model_name(policy) if settings.model is None else settings.model,
         settings={
             "limit": None if limit is None else int(limit),
             "item_ids": samples.item_ids,
@@ -283,15 +283,3 @@ def _most_at_once(policy: BatchedPolicy[Any, Any], concurrency: int | anyio.Capa
         check_count("concurrency", concurrency)
         most = concurrency
     return int(min(most, policy.max_size or _MOST_IN_BATCH))
-
-
-def _model(policy: Any) -> str:
-    """Return what a policy says it is, or the name of its function or class."""
-    model: object = getattr(policy, "model", None)
-    if isinstance(model, str):
-        return model
-    if isinstance(policy, functools.partial):
-        return _model(cast("functools.partial[Any]", policy).func)
-    if isinstance(policy, (BatchedPolicy, AsyncBatchedPolicy)):
-        return _model(cast("BatchedPolicy[Any, Any]", policy).batch)
-    return getattr(policy, "__qualname__", type(policy).__qualname__)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-import platform
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
@@ -16,21 +14,18 @@ import gymnasium as gym
 
 from rolloutlib._calls import is_awaitable
 from rolloutlib.envs import as_async
-from rolloutlib.evals._plain import encode
+from rolloutlib.evals._header import read_versions
+from rolloutlib.evals._plain import decode, encode
 from rolloutlib.evals._records import EvaluationRecord
 from rolloutlib.evals._results import BenchmarkResult
 from rolloutlib.evals._samples import Sample, Samples
 from rolloutlib.evals._stopping import Stopping
 from rolloutlib.rollouts import TrajectoryGroup
-from rolloutlib.rollouts._identity import describe_function
-from rolloutlib.storage import GroupStore, read_settings
+from rolloutlib.storage import GroupStore
 
-__all__ = ["ErrorBudgetError", "LOG_VERSION", "Recorder", "log_header"]
+__all__ = ["ErrorBudgetError", "Recorder"]
 
 AnyGroup: TypeAlias = TrajectoryGroup[Any, Any, Any]
-
-LOG_VERSION = 1
-"""The version of the header and of the samples in a log."""
 
 
 class ErrorBudgetError(RuntimeError):
@@ -70,16 +65,22 @@ class Recorder:
         self.prepared = False
         self._samples = samples
         self._path = path
-        self._log = (
-            None if path is None else GroupStore(path, encode=encode, decode=lambda _, value: value)
-        )
+        self._log = None if path is None else GroupStore(path, encode=encode, decode=decode)
         self._header = header
         self._max_errors = max_errors
         self._stopping = stopping
         self._retry_failed = retry_failed
         self._num_errors = 0
         self._begun: dict[tuple[int, int], tuple[datetime.datetime, float]] = {}
-        self._since = time.perf_counter()
+        self._since = self._until = time.perf_counter()
+
+    def item_id(self, sample: Sample) -> str:
+        """Return the name of a sample's item."""
+        return self._samples.item_id(sample)
+
+    def seed_of(self, sample: Sample) -> int:
+        """Return a sample's seed."""
+        return self._samples.seed_of(sample)
 
     def make_env(self, sample: Sample) -> Any:
         """Make the environment of a sample, and remember when the first attempt at it began."""
@@ -113,7 +114,7 @@ class Recorder:
         return BenchmarkResult.from_records(
             self._samples.benchmark.name,
             records,
-            elapsed_seconds=time.perf_counter() - self._since,
+            elapsed_seconds=self._until - self._since,
             metadata=self._samples.benchmark.metadata,
             num_remaining=num_remaining,
             interval=None if stopping is None else stopping.interval,
@@ -130,11 +131,10 @@ class Recorder:
             self._log.remove(lambda group: stopping.is_beyond(EvaluationRecord.from_group(group)))
         return self.result()
 
-    def rescue(self, error: BaseException) -> None:
-        """Record the samples that have ended and that an exception kept from being handed out."""
-        for group in TrajectoryGroup.all_from_exception(error):
-            record = EvaluationRecord.from_group(self._noted(group))
-            self.records.setdefault((record.index, record.epoch), record)
+    def rescue(self, group: AnyGroup) -> None:
+        """Record a sample that has ended and that an exception kept from being handed out."""
+        record = EvaluationRecord.from_group(self._noted(group))
+        self.records.setdefault((record.index, record.epoch), record)
 
     def read_seed(self) -> int | None:
         """Return the seed of the run."""
@@ -148,7 +148,7 @@ class Recorder:
         """
         del settings  # the header tells more
         if self._log is not None and self._path is not None:
-            self._log.prepare({**self._header, "versions": _versions(self._path)})
+            self._log.prepare({**self._header, "versions": read_versions(self._path)})
             if self._retry_failed:
                 self._log.remove(lambda group: group.errors)
         self.prepared = True
@@ -160,6 +160,8 @@ class Recorder:
 
     def load(self, position: int) -> AnyGroup | None:
         """Return a sample that the log has."""
+        if not position:
+            self._since = time.perf_counter()
         group = None if self._log is None else self._log.load(position)
         if group is not None:
             self._add(group)
@@ -199,6 +201,7 @@ class Recorder:
     def _add(self, group: AnyGroup) -> None:
         record = EvaluationRecord.from_group(group)
         self.records[record.index, record.epoch] = record
+        self._until = time.perf_counter()
         if self._stopping is not None:
             if self._stopping.is_over:
                 return  # it will not be part of the run
@@ -230,38 +233,3 @@ class _Needed:
             if self._stopping.is_over:
                 return
             yield sample
-
-
-def log_header(samples: Samples[Any], *, model: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a log begins with, but for the versions."""
-    benchmark = samples.benchmark
-    return {
-        "evaluation": LOG_VERSION,
-        "benchmark": benchmark.name,
-        "benchmark_metadata": dict(benchmark.metadata),
-        "dataset": samples.fingerprint,
-        "num_items": len(samples.ids),
-        "num_samples": len(samples.samples),
-        "make_env": describe_function(benchmark.make_env),
-        "model": model,
-        "seed": samples.seed,
-        **settings,
-    }
-
-
-def _versions(path: Path) -> Any:
-    """Return the versions that a log was begun with, or the present ones for a new log.
-
-    They are told and not compared: a run may be gone on with after an update of Python.
-    """
-    try:
-        before = read_settings(path) or {}
-    except (
-        OSError,
-        ValueError,
-    ):  # none yet, or not a whole line of one; or no log, as is told later
-        before = {}
-    return before.get("versions") or {
-        "python": platform.python_version(),
-        **{name: version(name) for name in ("rolloutlib-core", "rolloutlib-evals")},
-    }

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import os
+import uuid
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeAlias, cast
@@ -48,7 +48,8 @@ def regrade_log(
         benchmark: Its environments are given the actions of the log again. It has the items of the
             log, told by their names; answers and graders may have changed, prompts may not.
         grade: Returns the score of a sample, in place of a benchmark.
-        to: A log for the samples with their new scores; it must not be there yet.
+        to: A log for the samples with their new scores; it must not be there yet, and is there when it
+            is whole.
         decode: Makes values of types of your own, as in `read_log`.
 
     Returns:
@@ -56,24 +57,48 @@ def regrade_log(
 
     Raises:
         FileExistsError: There is a file at `to`.
-        TypeError: There is not one of `benchmark` and `grade`, or `make_env` is asynchronous.
+        TypeError: There is not one of `benchmark` and `grade`, or one of the wrong type, or `make_env`
+            or `grade` is asynchronous.
         ValueError: The file is no log, or the benchmark has not its items or asks them otherwise.
     """
-    score = grade if benchmark is None else _Replay(benchmark).score
-    if score is None or (benchmark is not None and grade is not None):
+    score = _scorer(benchmark, grade)
+    log = read_log(path, decode=decode)
+    groups = _regrade(read_groups(path, decode=log.decode), score)
+    if to is None:
+        return log.result(map(EvaluationRecord.from_group, groups))
+    if os.path.lexists(to):
+        msg = f"there is a file {os.fspath(to)!r} already: give the new log another name"
+        raise FileExistsError(msg)
+    temporary = Path(to).with_name(f".{Path(to).name}.{uuid.uuid4().hex}.tmp")
+    try:
+        settings = {**log.header, "regraded": True}
+        with GroupWriter(temporary, settings=settings, encode=encode) as writer:
+            result = log.result(map(EvaluationRecord.from_group, _written(groups, writer)))
+        temporary.replace(to)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return result
+
+
+def _scorer(
+    benchmark: object, grade: Callable[[EvaluationRecord], ScoreValue] | None
+) -> Callable[[EvaluationRecord], ScoreValue]:
+    """Return what gives a sample its new score."""
+    if (benchmark is None) == (grade is None):
         msg = "either `benchmark` is needed, or `grade`, a function of a record; not both"
         raise TypeError(msg)
-    log = read_log(path, decode=decode)
-    with contextlib.ExitStack() as stack:
-        groups = _regrade(read_groups(path, decode=log.decode), score)
-        if to is not None:
-            if Path(to).exists():
-                msg = f"there is a file {os.fspath(to)!r} already: give the new log another name"
-                raise FileExistsError(msg)
-            settings = {**log.header, "regraded": True}
-            writer = stack.enter_context(GroupWriter(to, settings=settings, encode=encode))
-            groups = _written(groups, writer)
-        return log.result(map(EvaluationRecord.from_group, groups))
+    if grade is None:
+        if not isinstance(benchmark, Benchmark):
+            msg = f"expected a Benchmark, got {benchmark!r}"
+            raise TypeError(msg)
+        return _Replay(cast("Benchmark[Any]", benchmark)).score
+    if not callable(cast("object", grade)) or is_async(grade):
+        msg = (
+            f"grade must be a function that is not asynchronous, got {grade!r}: "
+            "`rolloutlib.graders.aregrade` takes one that is"
+        )
+        raise TypeError(msg)
+    return grade
 
 
 def _regrade(

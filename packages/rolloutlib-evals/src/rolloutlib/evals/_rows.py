@@ -7,7 +7,9 @@ from typing import Any
 
 from pydantic_core import to_json
 
+from rolloutlib.evals._plain import to_plain
 from rolloutlib.evals._records import EvaluationRecord
+from rolloutlib.rollouts._codec import Encoder, is_unicode
 
 __all__ = ["component_names", "to_row"]
 
@@ -22,13 +24,16 @@ def component_names(records: Iterable[EvaluationRecord]) -> list[str]:
 
 
 def to_row(record: EvaluationRecord, components: Sequence[str]) -> dict[str, Any]:
-    """Return a record as a dictionary of texts, numbers, flags and None."""
+    """Return a record as a dictionary of texts, numbers, flags and None.
+
+    The texts are such that every library takes: of one with lone surrogates, these are escaped.
+    """
     score, trajectory = record.score, record.trajectory
     steps = () if trajectory is None else tuple(trajectory.steps)
     found: Mapping[str, Any] = {} if score is None else score.metadata
     values: Mapping[str, float] = {} if score is None else score.component_values
     return {
-        "item_id": record.item_id,
+        "item_id": _text(record.item_id),
         "index": record.index,
         "epoch": record.epoch,
         "seed": record.seed,
@@ -42,14 +47,14 @@ def to_row(record: EvaluationRecord, components: Sequence[str]) -> dict[str, Any
         "status": _text(found.get("status")),
         "rule": _text(found.get("rule")),
         "reason": _text(found.get("reason")),
-        "feedback": None if score is None else score.feedback,
-        "error": record.error,
+        "feedback": None if score is None else _text(score.feedback),
+        "error": _text(record.error),
         "error_type": record.metadata.get("error_type") if record.error else None,
         "phase": record.metadata.get("phase") if record.error else None,
         "num_steps": len(steps),
         "prompt_tokens": _count([step.policy_prompt_tokens for step in steps]),
         "tokens": _count([step.policy_tokens for step in steps]),
-        "stop_reason": steps[-1].policy_stop_reason if steps else None,
+        "stop_reason": _text(steps[-1].policy_stop_reason) if steps else None,
         "attempts": record.attempts,
         "started": record.started,
         "seconds": record.seconds,
@@ -59,10 +64,12 @@ def to_row(record: EvaluationRecord, components: Sequence[str]) -> dict[str, Any
 
 
 def _text(value: Any) -> str | None:
-    """Return text as it is, and other data as JSON."""
-    if value is None or isinstance(value, str):
-        return value
-    return to_json(value, fallback=repr, inf_nan_mode="constants").decode()
+    """Return text as it is, and other data as JSON, in which it has the form that it has in a log."""
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        return to_json(Encoder().write(to_plain(value))).decode()
+    return value if is_unicode(value) else value.encode("utf-8", "backslashreplace").decode()
 
 
 def _count(numbers: Sequence[Sequence[int] | None]) -> int | None:

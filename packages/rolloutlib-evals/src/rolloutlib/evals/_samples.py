@@ -39,7 +39,7 @@ class Samples(Generic[ItemT]):
         benchmark: The benchmark.
         seed: The seed.
         ids: The names of all items of the benchmark.
-        item_ids: The names that were asked for, or None.
+        item_ids: The names that were asked for, in the order of the items, or None.
         samples: The samples.
 
     Raises:
@@ -67,7 +67,7 @@ class Samples(Generic[ItemT]):
         if isinstance(item_ids, str):
             msg = f"item_ids must be a sequence of names, got {item_ids!r}"
             raise TypeError(msg)
-        self.item_ids: list[str] | None = None if item_ids is None else list(item_ids)
+        self.item_ids: list[str] | None = None if item_ids is None else self._known(set(item_ids))
         self._plain: list[Any] = [to_plain(item) for item in benchmark.items]
         indices = self._select(limit, shuffle=shuffle)
         order = [(index, epoch) for epoch in range(epochs) for index in indices]
@@ -96,13 +96,17 @@ class Samples(Generic[ItemT]):
         index: int = sample["index"]
         return self.benchmark.make_env(snapshot(self.benchmark.items[index]))
 
+    def _known(self, wanted: set[str]) -> list[str]:
+        """Return names in the order of the items, and each once, so that equal runs have equal ones."""
+        if unknown := wanted.difference(self.ids):
+            msg = f"benchmark {self.benchmark.name!r} has no items {sorted(unknown)}"
+            raise ValueError(msg)
+        return [name for name in self.ids if name in wanted]
+
     def _select(self, limit: int | None, *, shuffle: bool) -> list[int]:
         indices = list(range(len(self.ids)))
         if self.item_ids is not None:
             wanted = set(self.item_ids)
-            if unknown := wanted.difference(self.ids):
-                msg = f"benchmark {self.benchmark.name!r} has no items {sorted(unknown)}"
-                raise ValueError(msg)
             indices = [index for index in indices if self.ids[index] in wanted]
         if shuffle:
             indices.sort(key=lambda index: derive_seed(self.seed, "shuffle", self.ids[index]))
