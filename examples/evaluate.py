@@ -58,7 +58,7 @@ def main() -> None:
     except (ImportError, OSError, ValueError) as error:
         parser.error(str(error))
 
-    model = LocalModel()
+    model = LocalModel(reuse_prompts=False)  # so that answers do not depend on the order
     policy = LocalPolicy(model, temperature=TEMPERATURE, max_tokens=args.max_tokens)
     for benchmark, limit in ((symbolic, args.size), (word_problems, args.limit)):
         num_samples = min(limit, len(benchmark.items)) * args.epochs
