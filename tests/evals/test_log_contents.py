@@ -6,6 +6,7 @@ import dataclasses
 import enum
 import functools
 import json
+import sys
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -143,6 +144,23 @@ def test_a_run_that_goes_on_has_values_of_the_same_types(tmp_path: Path) -> None
     trajectory = result.records[0].trajectory
     assert trajectory is not None
     assert (trajectory.initial_observation, trajectory.actions) == (Shown(number=1), (Move(1),))
+
+
+def test_a_class_that_has_changed_leaves_a_dictionary(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @dataclasses.dataclass
+    class Changed:
+        number: int
+        speed: float
+
+    path = tmp_path / "log.jsonl"
+    benchmark = Benchmark("moves", [1], MoveEnv)
+    run_benchmark(benchmark, policy=lambda _: Move(1), log=path, model="m")
+    monkeypatch.setattr(sys.modules[__name__], "Move", Changed)
+    [record] = run_benchmark(benchmark, policy=add, log=path, model="m").records
+    assert record.trajectory is not None
+    assert record.trajectory.actions == ({"number": 1},)
 
 
 def test_a_class_that_is_gone_leaves_a_dictionary(tmp_path: Path) -> None:

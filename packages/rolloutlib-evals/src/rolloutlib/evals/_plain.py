@@ -40,12 +40,12 @@ def encode(value: Any) -> Any:
 def decode(name: str, value: Any) -> Any:
     """Make a model or a data class again from its fields, as they were: nothing is checked or run.
 
-    A class that no loaded module has leaves the dictionary.
+    A class that no loaded module has, or that has other fields by now, leaves the dictionary.
     """
     kind = _loaded(name)
     if issubclass(kind, BaseModel):
         return kind.model_construct(**value)
-    if dataclasses.is_dataclass(kind):
+    if dataclasses.is_dataclass(kind) and {f.name for f in dataclasses.fields(kind)} == set(value):
         made = object.__new__(kind)
         for field, content in value.items():
             object.__setattr__(made, field, content)
