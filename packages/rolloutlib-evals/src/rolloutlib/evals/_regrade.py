@@ -16,12 +16,13 @@ from rolloutlib._values import same, snapshot
 from rolloutlib.envs import AsyncEnv, as_sync
 from rolloutlib.evals._benchmark import Benchmark
 from rolloutlib.evals._log import LogPath, read_log
-from rolloutlib.evals._plain import encode
+from rolloutlib.evals._plain import encode, fingerprint, to_plain
 from rolloutlib.evals._records import EvaluationRecord
 from rolloutlib.evals._results import BenchmarkResult
 from rolloutlib.evals._samples import item_names
 from rolloutlib.rollouts import RolloutError, Trajectory, TrajectoryGroup, rollout
 from rolloutlib.rollouts._codec import Decode
+from rolloutlib.rollouts._identity import describe_function
 from rolloutlib.scores import Score, ScoreValue
 from rolloutlib.storage import GroupWriter, read_groups
 
@@ -71,7 +72,7 @@ def regrade_log(
         raise FileExistsError(msg)
     temporary = Path(to).with_name(f".{Path(to).name}.{uuid.uuid4().hex}.tmp")
     try:
-        settings = {**log.header, "regraded": True}
+        settings = {**log.header, "regraded": _regraded(benchmark, grade)}
         with GroupWriter(temporary, settings=settings, encode=encode) as writer:
             result = log.result(map(EvaluationRecord.from_group, _written(groups, writer)))
         temporary.replace(to)
@@ -99,6 +100,17 @@ def _scorer(
         )
         raise TypeError(msg)
     return grade
+
+
+def _regraded(benchmark: Benchmark[Any] | None, grade: object) -> dict[str, str]:
+    """Return what the header of a log says of how its samples were graded anew."""
+    if benchmark is None:
+        return {"grade": describe_function(cast("Callable[..., object]", grade))}
+    items = map(to_plain, benchmark.items)
+    return {
+        "dataset": fingerprint(item_names(benchmark), items),
+        "make_env": describe_function(benchmark.make_env),
+    }
 
 
 def _regrade(
