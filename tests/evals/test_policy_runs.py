@@ -9,12 +9,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evals.sums import Failing, Sum, SumEnv, aadd, add, amake_env, sums, timeless
-from rolloutlib import PolicyOutput
+from rolloutlib import AsyncEnv, PolicyOutput
 from rolloutlib.evals import (
     Benchmark,
     BenchmarkResult,
@@ -299,3 +300,35 @@ def test_the_text_of_a_result_tells_what_the_score_is_made_of() -> None:
     assert str(run_benchmark(sums(), policy=add, limit=0)) == (
         "sums: no score; 0 of 0 samples: 0 credited, 0 wrong, 0 no answer, 0 truncated, 0 failed"
     )
+
+
+@pytest.mark.parametrize("concurrency", [1, 2])
+def test_a_class_of_asynchronous_environments_serves_in_synchronous_code(concurrency: int) -> None:
+    closed: list[int] = []
+
+    class Asynchronous(AsyncEnv[str, str]):
+        def __init__(self, item: Sum) -> None:
+            super().__init__()
+            self.env = SumEnv(item)
+
+        async def reset(self, *, seed: Any = None, options: Any = None) -> Any:
+            await anyio.lowlevel.checkpoint()
+            return self.env.reset(seed=seed, options=options)
+
+        async def step(self, action: str) -> Any:
+            return self.env.step(action)
+
+        async def close(self) -> None:
+            closed.append(self.env.item.a)
+
+    result = run_benchmark(sums(3, make_env=Asynchronous), policy=add, concurrency=concurrency)
+    assert timeless(result) == timeless(run_benchmark(sums(3), policy=add))
+    assert sorted(closed) == [0, 1, 2]
+
+
+def test_a_coroutine_in_place_of_an_environment_is_an_error_that_tells_the_remedy() -> None:
+    def make_env(item: Sum) -> Any:
+        return amake_env(item)
+
+    result = run_benchmark(sums(1, make_env=make_env), policy=add)
+    assert "a coroutine function" in (result.records[0].error or "")

@@ -72,7 +72,7 @@ def test_names_that_can_be_read_once_stand_in_the_header(tmp_path: Path) -> None
     path = tmp_path / "log.jsonl"
     names: Any = (name for name in ("sum-3", "sum-1"))
     result = run_benchmark(sums(), policy=add, item_ids=names, log=path)
-    assert read_log(path).header["item_ids"] == ["sum-3", "sum-1"]
+    assert read_log(path).header["item_ids"] == ["sum-1", "sum-3"]
     assert [record.item_id for record in result.records] == ["sum-1", "sum-3"]
     with pytest.raises(ValueError, match="item_ids was"):
         run_benchmark(sums(), policy=add, item_ids=[], log=path)

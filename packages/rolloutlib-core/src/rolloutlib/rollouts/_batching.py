@@ -126,6 +126,9 @@ class AsyncBatchedPolicy(Generic[ObservationT, ActionT]):
             batches are begun.
         inline: Call the function on the event loop, whatever it is.
 
+    Attributes:
+        is_open: Whether it takes calls.
+
     Raises:
         TypeError: An argument has the wrong type.
         ValueError: `max_size` is less than 1, or `max_wait` is negative or NaN.
@@ -149,7 +152,7 @@ class AsyncBatchedPolicy(Generic[ObservationT, ActionT]):
         self._max_wait = max_wait
         self._inline = inline or is_async(batch)  # which does not show once seeds are bound to it
         self._tasks: anyio.abc.TaskGroup | None = None
-        self._open = False
+        self.is_open = False
         self._interrupt: BaseException | None = None
         self._waiting: dict[_Call[ObservationT, ActionT], None] = {}  # an ordered set
         self._running: list[_Call[ObservationT, ActionT]] = []
@@ -167,7 +170,7 @@ class AsyncBatchedPolicy(Generic[ObservationT, ActionT]):
         tasks = anyio.create_task_group()
         await tasks.__aenter__()
         self._changed = anyio.Event()
-        self._tasks, self._open, self._interrupt = tasks, True, None
+        self._tasks, self.is_open, self._interrupt = tasks, True, None
         tasks.start_soon(self._serve, tasks.cancel_scope)
         return self
 
@@ -200,7 +203,7 @@ class AsyncBatchedPolicy(Generic[ObservationT, ActionT]):
             ValueError: It returned another number of entries than it was given observations.
             BaseException: What it raises, or its entry for the observation.
         """
-        if not self._open:
+        if not self.is_open:
             msg = f"{self!r} takes calls only inside `async with`"
             raise RuntimeError(msg)
         waiting = self._waiting
@@ -240,13 +243,12 @@ class AsyncBatchedPolicy(Generic[ObservationT, ActionT]):
 
     async def _gather(self) -> list[_Call[ObservationT, ActionT]]:
         """Wait until a batch is due, and take its calls out of the queue."""
-        waiting = self._waiting
         while True:
-            due = next(iter(waiting)).due if waiting else math.inf
-            if len(waiting) >= self._max_size or anyio.current_time() >= due:
-                calls = list(itertools.islice(waiting, self._max_size))
+            due = next(iter(self._waiting)).due if self._waiting else math.inf
+            if len(self._waiting) >= self._max_size or anyio.current_time() >= due:
+                calls = list(itertools.islice(self._waiting, self._max_size))
                 for one in calls:
-                    del waiting[one]
+                    del self._waiting[one]
                 return calls
             self._changed = anyio.Event()
             with anyio.CancelScope(deadline=due):
@@ -260,15 +262,14 @@ class AsyncBatchedPolicy(Generic[ObservationT, ActionT]):
                 version, function = self._function.prepare(
                     [one.seed for one in calls], [one.step for one in calls]
                 )
-                observations = [one.observation for one in calls]
-                result = await call(function, observations, inline=self._inline)
-                return self._function.read(result, len(calls), version)
+                result = call(function, [one.observation for one in calls], inline=self._inline)
+                return self._function.read(await result, len(calls), version)
         except Exception as error:  # whatever the user's function raises
             return [error] * len(calls)
 
     def _close(self) -> None:
         """Take no more calls, and answer those that there are."""
-        self._open = False
+        self.is_open = False
         for one in (*self._running, *self._waiting):
             msg = f"{self!r} was closed while a call waited for its action"
             one.settle(RuntimeError(msg))
@@ -293,8 +294,7 @@ class _Call(Generic[ObservationT, ActionT]):
         if self.answered.is_set():
             return
         if isinstance(answer, Exception):
-            # One exception may be raised in many calls: each raises it from here, not from where
-            # the others did.
+            # It may be raised in many calls: in each from here, not from where the others did.
             self.traceback = answer.__traceback__
         self.answer = answer
         self.answered.set()

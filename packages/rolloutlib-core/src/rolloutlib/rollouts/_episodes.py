@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 from collections.abc import Generator
 from typing import Any, cast
 
@@ -135,6 +136,13 @@ def make_sync_env(
         TypeError: What was made is no such environment.
     """
     environment = run.make_env(member.item)
+    if inspect.iscoroutine(environment):
+        environment.close()
+        msg = (
+            f"make_env must return a gymnasium.Env, got the coroutine {environment!r}: what returns "
+            "one has to be a coroutine function, and asynchronous runs take it"
+        )
+        raise TypeError(msg)
     if not isinstance(environment, gym.Env):
         msg = f"make_env must return a gymnasium.Env, got {environment!r}"
         raise TypeError(msg)

@@ -3,81 +3,51 @@
 from __future__ import annotations
 
 import contextlib
-import os
-from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Generator, Sequence
 from typing import Any, TypeAlias, cast
 
 import anyio
 
 from rolloutlib._calls import check_count, is_async
-from rolloutlib._values import to_bool
 from rolloutlib.evals._benchmark import Benchmark
-from rolloutlib.evals._header import log_header, model_name
-from rolloutlib.evals._plain import to_plain
-from rolloutlib.evals._recorder import Recorder
+from rolloutlib.evals._recorders import Recorders
 from rolloutlib.evals._results import BenchmarkResult, attach_results
-from rolloutlib.evals._samples import Samples
-from rolloutlib.evals._stopping import Stopping, StopWhen
+from rolloutlib.evals._settings import AnyPolicy, PolicySettings, make_recorder
 from rolloutlib.rollouts import (
     AsyncBatchedPolicy,
     AsyncCollector,
-    AsyncPolicy,
     BatchedPolicy,
-    Policy,
-    Retry,
-    Timeouts,
     TrajectoryGroup,
     acollect,
     collect,
 )
 from rolloutlib.rollouts._collector import INTERRUPT_SECONDS
-from rolloutlib.rollouts._events import OnEvent
 from rolloutlib.rollouts._portals import start_portal, try_in_loop
 
-__all__ = ["AnyPolicy", "PolicySettings", "aplay", "play"]
+__all__ = ["aplay", "play"]
 
 AnyGroup: TypeAlias = TrajectoryGroup[Any, Any, Any]
-AnyPolicy: TypeAlias = Policy[Any, Any] | AsyncPolicy[Any, Any]
-
-
 _MOST_IN_BATCH = 1024
 
 
-@dataclass(frozen=True, kw_only=True)
-class PolicySettings:
-    """What a run with a policy is asked for beside its policy, as `run_benchmark` explains it."""
-
-    epochs: int = 1
-    seed: int = 0
-    shuffle: bool = False
-    item_ids: Sequence[str] | None = None
-    max_steps: int | None = None
-    concurrency: int | anyio.CapacityLimiter = 1
-    retry: Retry | None = None
-    timeouts: Timeouts | None = None
-    max_failures: int | None = 100
-    max_errors: int | None = None
-    on_event: OnEvent | None = None
-    log: str | os.PathLike[str] | None = None
-    model: str | None = None
-    metadata: Mapping[str, Any] | None = None
-    stop_when: StopWhen | None = None
-    retry_failed: bool = False
-    inline: bool = False
-
-
 def play(
-    benchmark: Benchmark[Any],
+    benchmarks: Sequence[Benchmark[Any]],
     policy: AnyPolicy,
-    settings: PolicySettings,
+    settings: Sequence[PolicySettings],
     *,
     limit: int | None,
     fail_fast: bool,
-) -> BenchmarkResult:
-    """Play all samples, in this thread or in an event loop on another."""
-    plan = _Plan(benchmark, policy, settings, limit=limit, fail_fast=fail_fast)
+) -> dict[str, BenchmarkResult]:
+    """Play all samples of one or several benchmarks, in this thread or in an event loop on another.
+
+    Args:
+        benchmarks: The benchmarks, at least one.
+        policy: Plays all of them.
+        settings: The settings for each, which differ in the log alone.
+        limit: How many items of each.
+        fail_fast: Whether the first failure is raised.
+    """
+    plan = _Plan(benchmarks, policy, settings, limit=limit, fail_fast=fail_fast)
     with plan.attaching():
         if plan.is_plain:
             groups: Generator[AnyGroup] = collect(**plan.arguments)
@@ -97,15 +67,16 @@ def play(
 
 
 async def aplay(
-    benchmark: Benchmark[Any],
+    benchmarks: Sequence[Benchmark[Any]],
     policy: AnyPolicy,
-    settings: PolicySettings,
+    settings: Sequence[PolicySettings],
     *,
     limit: int | None,
     fail_fast: bool,
-) -> BenchmarkResult:
+) -> dict[str, BenchmarkResult]:
     """Play all samples: `play`'s asynchronous twin."""
-    plan = _Plan(benchmark, policy, settings, limit=limit, fail_fast=fail_fast)
+    plan = _Plan(benchmarks, policy, settings, limit=limit, fail_fast=fail_fast)
+    plan.refuse_closed_policy()
     with plan.attaching():
         await plan.drive()
         return plan.recorder.conclude()
@@ -116,60 +87,35 @@ class _Plan:
 
     def __init__(
         self,
-        benchmark: Benchmark[Any],
+        benchmarks: Sequence[Benchmark[Any]],
         policy: AnyPolicy,
-        settings: PolicySettings,
+        all_settings: Sequence[PolicySettings],
         *,
         limit: int | None,
         fail_fast: bool,
     ) -> None:
+        settings = all_settings[0]
         if not callable(cast("object", policy)):
             msg = f"policy must be callable, got {policy!r}"
             raise TypeError(msg)
-        if settings.max_errors is not None:
-            check_count("max_errors", settings.max_errors, least=0)
-        if settings.model is not None and not isinstance(cast("object", settings.model), str):
-            msg = f"model must be a name or None, got {settings.model!r}"
-            raise TypeError(msg)
-        if not isinstance(cast("object", settings.metadata), Mapping | None):
-            msg = f"metadata must be a mapping or None, got {settings.metadata!r}"
-            raise TypeError(msg)
-        if to_bool(settings.retry_failed, "retry_failed") and settings.log is None:
-            msg = "retry_failed: without a `log` there are no failed samples to play again"
-            raise ValueError(msg)
-        stopping = _stopping(settings)
-        samples = Samples(
-            benchmark,
-            limit=limit,
-            item_ids=settings.item_ids,
-            shuffle=to_bool(settings.shuffle, "shuffle"),
-            epochs=settings.epochs,
-            seed=settings.seed,
-            by_item=stopping is not None,
-        )
-        path = None if settings.log is None else Path(settings.log).absolute()
-        self.benchmark = benchmark
-        self.recorder = Recorder(
-            samples,
-            path=path,
-            header={} if path is None else _header(samples, policy, settings, limit, stopping),
-            max_errors=settings.max_errors,
-            stopping=stopping,
-            retry_failed=settings.retry_failed,
-        )
+        recorders = [
+            make_recorder(benchmark, policy, settings, limit)
+            for benchmark, settings in zip(benchmarks, all_settings, strict=True)
+        ]
+        self.recorder = recorders[0] if len(recorders) == 1 else Recorders(recorders)
         self.is_plain = not (
             settings.concurrency != 1
             or settings.timeouts is not None
             or is_async(policy)
-            or is_async(benchmark.make_env)
+            or any(is_async(benchmark.make_env) for benchmark in benchmarks)
         )
         self.arguments: dict[str, Any] = {
             "items": self.recorder.samples,
             "make_env": self.recorder.make_env,
             "policy": policy,
-            "get_item_id": samples.item_id,
-            "get_seed": samples.seed_of,
-            "seed": samples.seed,
+            "get_item_id": self.recorder.item_id,
+            "get_seed": self.recorder.seed_of,
+            "seed": int(settings.seed),
             "max_steps": settings.max_steps,
             "on_error": "raise" if fail_fast else "record",
             "max_failures": settings.max_failures,
@@ -192,9 +138,21 @@ class _Plan:
             "make_env": self.recorder.amake_env,
             "policy": self._gathered or policy,
             "concurrency": settings.concurrency,
-            "buffer": max(1, len(samples.samples)),  # none is to wait until another is handed out
+            "buffer": max(
+                1, len(self.recorder.samples)
+            ),  # none is to wait until another is handed out
             "inline": settings.inline,
         }
+
+    def refuse_closed_policy(self) -> None:
+        """Refuse a policy whose calls would all fail: its life is its owner's affair.
+
+        Raises:
+            RuntimeError: It is such.
+        """
+        if self._batched is not None and not self._batched.is_open:
+            msg = f"{self._batched!r} takes calls only inside `async with`: run the benchmark in it"
+            raise RuntimeError(msg)
 
     async def drive(self) -> None:
         """Play all samples in the present event loop."""
@@ -225,54 +183,12 @@ class _Plan:
             yield
         except BaseException as error:
             if self.recorder.prepared:
-                self.recorder.rescue(error)
-                attach_results(error, {self.benchmark.name: self.recorder.result()})
+                for group in TrajectoryGroup.all_from_exception(error):
+                    self.recorder.rescue(group)
+                with contextlib.suppress(OSError, ValueError):  # else it is told of the error alone
+                    self.recorder.read_rest()
+                attach_results(error, self.recorder.results())
             raise
-
-
-def _header(
-    samples: Samples[Any],
-    policy: AnyPolicy,
-    settings: PolicySettings,
-    limit: int | None,
-    stopping: Stopping | None,
-) -> dict[str, Any]:
-    return log_header(
-        samples,
-        model=model_name(policy) if settings.model is None else settings.model,
-        settings={
-            "limit": None if limit is None else int(limit),
-            "item_ids": samples.item_ids,
-            "shuffle": bool(settings.shuffle),
-            "epochs": int(settings.epochs),
-            "max_steps": None if settings.max_steps is None else int(settings.max_steps),
-            "metadata": to_plain(settings.metadata or {}),
-            "stop_when": None if stopping is None else stopping.settings,
-        },
-    )
-
-
-def _stopping(settings: PolicySettings) -> Stopping | None:
-    """Return what tells when the run may stop early.
-
-    Raises:
-        TypeError: `stop_when` is no such rule.
-        ValueError: The order of the items may depend on their scores.
-    """
-    rule = settings.stop_when
-    if rule is None:
-        return None
-    if not isinstance(cast("object", rule), StopWhen):
-        msg = f"stop_when must be a StopWhen or None, got {rule!r}"
-        raise TypeError(msg)
-    if not settings.shuffle:
-        msg = (
-            "stop_when needs shuffle=True: the first items of a benchmark may be its easiest, and "
-            "the interval holds for items in an order that does not depend on their scores"
-        )
-        raise ValueError(msg)
-    check_count("epochs", settings.epochs)
-    return Stopping(rule, int(settings.epochs))
 
 
 def _most_at_once(policy: BatchedPolicy[Any, Any], concurrency: int | anyio.CapacityLimiter) -> int:

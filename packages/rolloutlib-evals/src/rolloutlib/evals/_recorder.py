@@ -13,7 +13,7 @@ import anyio.lowlevel
 import gymnasium as gym
 
 from rolloutlib._calls import is_awaitable
-from rolloutlib.envs import as_async
+from rolloutlib.envs import AsyncEnv, as_async, as_sync
 from rolloutlib.evals._header import read_versions
 from rolloutlib.evals._plain import decode, encode
 from rolloutlib.evals._records import EvaluationRecord
@@ -25,6 +25,7 @@ from rolloutlib.storage import GroupStore
 
 __all__ = ["ErrorBudgetError", "Recorder"]
 
+AnyEnv: TypeAlias = AsyncEnv[Any, Any]
 AnyGroup: TypeAlias = TrajectoryGroup[Any, Any, Any]
 
 
@@ -83,15 +84,14 @@ class Recorder:
         return self._samples.seed_of(sample)
 
     def make_env(self, sample: Sample) -> Any:
-        """Make the environment of a sample, and remember when the first attempt at it began."""
-        moment = datetime.datetime.now(datetime.UTC), time.perf_counter()
-        self._begun.setdefault((sample["index"], sample["epoch"]), moment)
-        return self._samples.make_env(sample)
+        """Make the environment of a sample, for a run without an event loop."""
+        made = self._make_env(sample)
+        return as_sync(cast("AnyEnv", made)) if isinstance(made, AsyncEnv) else made
 
     async def amake_env(self, sample: Sample) -> Any:
         """The asynchronous twin of `make_env`."""
         await anyio.lowlevel.checkpoint()  # the only one of a sample where nothing else suspends
-        made = self.make_env(sample)
+        made = self._make_env(sample)
         if is_awaitable(made):
             made = await made
         if self._samples.benchmark.inline and isinstance(made, gym.Env):
@@ -104,8 +104,11 @@ class Recorder:
         samples = self._samples.samples
         return samples if self._stopping is None else _Needed(samples, self._stopping)
 
-    def result(self) -> BenchmarkResult:
-        """Return the figures of the samples so far."""
+    def results(self) -> dict[str, BenchmarkResult]:
+        """Return the figures of the samples so far, by the name of the benchmark."""
+        return {self._samples.benchmark.name: self._result()}
+
+    def _result(self) -> BenchmarkResult:
         stopping = self._stopping
         records = list(self.records.values())
         if stopping is not None:
@@ -121,20 +124,39 @@ class Recorder:
             stopped_early=stopping is not None and stopping.is_over and num_remaining > 0,
         )
 
-    def conclude(self) -> BenchmarkResult:
-        """Return the figures of a run that has come to its end.
+    def conclude(self) -> dict[str, BenchmarkResult]:
+        """Return the figures of a run that has come to its end, by the name of the benchmark.
 
         Of one that has stopped early the log loses the samples that were in play beyond its last.
         """
         stopping = self._stopping
         if self._log is not None and stopping is not None and stopping.is_over:
             self._log.remove(lambda group: stopping.is_beyond(EvaluationRecord.from_group(group)))
-        return self.result()
+        return self.results()
 
     def rescue(self, group: AnyGroup) -> None:
         """Record a sample that has ended and that an exception kept from being handed out."""
         record = EvaluationRecord.from_group(self._noted(group))
         self.records.setdefault((record.index, record.epoch), record)
+
+    def read_rest(self) -> None:
+        """Take what the log has of a run that was stopped before it asked for all of it.
+
+        Raises:
+            ValueError: The log is damaged.
+            OSError: It cannot be read.
+        """
+        if self._log is None:
+            return
+        for position, sample in enumerate(self._samples.samples):
+            if (sample["index"], sample["epoch"]) not in self.records:
+                group = self._log.load(position)
+                if group is not None:
+                    record = EvaluationRecord.from_group(group)
+                    self.records[record.index, record.epoch] = record
+                    if self._stopping is not None:
+                        self._stopping.add(record)
+        self._log.close()
 
     def read_seed(self) -> int | None:
         """Return the seed of the run."""
@@ -188,6 +210,12 @@ class Recorder:
         """Let go of the log."""
         if self._log is not None:
             self._log.close()
+
+    def _make_env(self, sample: Sample) -> Any:
+        """Make an environment, and remember when the first attempt at its sample began."""
+        moment = datetime.datetime.now(datetime.UTC), time.perf_counter()
+        self._begun.setdefault((sample["index"], sample["epoch"]), moment)
+        return self._samples.make_env(sample)
 
     def _noted(self, group: AnyGroup, **facts: Any) -> AnyGroup:
         """Return a group with its times, if an environment was asked for, and further facts."""

@@ -9,17 +9,19 @@ from typing import Any, TypeVar
 
 import anyio
 
+from rolloutlib._values import to_bool
 from rolloutlib.evals._benchmark import Benchmark
 from rolloutlib.evals._callbacks import aevaluate_items, evaluate_items
 from rolloutlib.evals._item import AsyncEvaluationCallback, EvaluationCallback
-from rolloutlib.evals._play import AnyPolicy, PolicySettings, aplay, play
+from rolloutlib.evals._play import aplay, play
 from rolloutlib.evals._results import BenchmarkResult
 from rolloutlib.evals._samples import check_limit
+from rolloutlib.evals._settings import AnyPolicy, PolicySettings
 from rolloutlib.evals._stopping import StopWhen
 from rolloutlib.rollouts import Retry, Timeouts
 from rolloutlib.rollouts._events import OnEvent
 
-__all__ = ["arun_benchmark", "run_benchmark"]
+__all__ = ["arun_benchmark", "check_arguments", "run_benchmark"]
 
 ItemT = TypeVar("ItemT")
 
@@ -118,9 +120,12 @@ def run_benchmark(
         stop_when=stop_when,
         retry_failed=retry_failed,
     )
-    _check(benchmark, evaluate, policy, limit, settings, PolicySettings())
+    check_arguments(
+        benchmark, evaluate, policy, settings, PolicySettings(), limit=limit, fail_fast=fail_fast
+    )
     if policy is not None:
-        return play(benchmark, policy, settings, limit=limit, fail_fast=fail_fast)
+        results = play([benchmark], policy, [settings], limit=limit, fail_fast=fail_fast)
+        return results[benchmark.name]
     return evaluate_items(benchmark, evaluate, limit=limit, fail_fast=fail_fast)
 
 
@@ -204,19 +209,25 @@ async def arun_benchmark(
         retry_failed=retry_failed,
         inline=inline,
     )
-    _check(benchmark, evaluate, policy, limit, settings, PolicySettings(concurrency=64))
+    defaults = PolicySettings(concurrency=64)
+    check_arguments(
+        benchmark, evaluate, policy, settings, defaults, limit=limit, fail_fast=fail_fast
+    )
     if policy is not None:
-        return await aplay(benchmark, policy, settings, limit=limit, fail_fast=fail_fast)
+        results = await aplay([benchmark], policy, [settings], limit=limit, fail_fast=fail_fast)
+        return results[benchmark.name]
     return await aevaluate_items(benchmark, evaluate, limit=limit, fail_fast=fail_fast)
 
 
-def _check(
+def check_arguments(
     benchmark: object,
     evaluate: object,
     policy: object,
-    limit: object,
     settings: PolicySettings,
     defaults: PolicySettings,
+    *,
+    limit: object,
+    fail_fast: object,
 ) -> None:
     """Refuse arguments that do not fit together.
 
@@ -228,6 +239,7 @@ def _check(
         msg = f"expected a Benchmark, got {benchmark!r}"
         raise TypeError(msg)
     check_limit(limit)
+    to_bool(fail_fast, "fail_fast")
     if (evaluate is None) == (policy is None):
         msg = "either `evaluate` is needed, a callback, or `policy`; not both"
         raise TypeError(msg)

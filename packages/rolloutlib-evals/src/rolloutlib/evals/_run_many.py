@@ -1,7 +1,8 @@
-"""Running several benchmarks, one after the other."""
+"""Running several benchmarks, with a policy all in one run."""
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -11,12 +12,12 @@ import anyio
 from typing_extensions import Unpack
 
 from rolloutlib.evals._benchmark import Benchmark
-from rolloutlib.evals._callbacks import check_callback
+from rolloutlib.evals._callbacks import aevaluate_items, check_callback, evaluate_items
 from rolloutlib.evals._item import AsyncEvaluationCallback, EvaluationCallback
-from rolloutlib.evals._play import AnyPolicy
+from rolloutlib.evals._play import aplay, play
 from rolloutlib.evals._results import BenchmarkResult, attach_results
-from rolloutlib.evals._run import arun_benchmark, run_benchmark
-from rolloutlib.evals._samples import check_limit
+from rolloutlib.evals._run import check_arguments
+from rolloutlib.evals._settings import AnyPolicy, PolicySettings
 from rolloutlib.evals._stopping import StopWhen
 from rolloutlib.rollouts import Retry, Timeouts
 from rolloutlib.rollouts._events import OnEvent
@@ -59,39 +60,47 @@ def run_benchmarks(
     log: str | os.PathLike[str] | None = None,
     **settings: Unpack[_SyncSettings],
 ) -> dict[str, BenchmarkResult]:
-    """Run several benchmarks one after the other.
+    """Run several benchmarks, with a policy as one run over the samples of all of them.
+
+    These are begun in the order of the benchmarks, and `concurrency`, `max_failures`, the budget of
+    `retry` and the counts that `on_event` is told are of all together: those of the next benchmark
+    begin while the last ones of another are still played. All else is as in a run of each alone.
 
     Args:
         benchmarks: Benchmarks of different names.
-        evaluate: As for `run_benchmark`.
+        evaluate: As for `run_benchmark`. The benchmarks are evaluated one after the other.
         limit: How many items to evaluate of each.
         fail_fast: As for `run_benchmark`.
         log: A folder, in which each benchmark has the log `<name>.jsonl`.
         **settings: `policy` and what else `run_benchmark` takes, but for `item_ids`.
 
     Returns:
-        The results by name, in the order of the benchmarks. What is raised instead carries those
-        that were finished: `BenchmarkResult.all_from_exception` returns them.
+        The results by name, in the order of the benchmarks. What is raised instead carries those of
+        the benchmarks that were begun: `BenchmarkResult.all_from_exception` returns them.
 
     Raises:
-        TypeError: An argument has the wrong type, or is asynchronous; nothing was run.
-        ValueError: Two benchmarks have one name or log, or the limit is negative; nothing was run.
+        TypeError: An argument has the wrong type, or a callback is asynchronous; nothing was run.
+        ValueError: An argument has no usable value, two benchmarks have one name or log, or a log is of
+            another run; nothing was run.
         BaseException: What `run_benchmark` raises.
     """
-    benchmarks = _check(benchmarks, limit, log)
-    if evaluate is not None:
-        for benchmark in benchmarks:
-            check_callback(benchmark, evaluate)
+    policy = settings.pop("policy", None)
+    defaults = PolicySettings()
+    benchmarks = _check(benchmarks, log)
+    all_settings = _read(benchmarks, settings, defaults, log)
+    for benchmark, own in zip(benchmarks, all_settings, strict=True):
+        check_arguments(
+            benchmark, evaluate, policy, own, defaults, limit=limit, fail_fast=fail_fast
+        )
+    if policy is not None and benchmarks:
+        return play(benchmarks, policy, all_settings, limit=limit, fail_fast=fail_fast)
     results: dict[str, BenchmarkResult] = {}
     for benchmark in benchmarks:
+        check_callback(benchmark, evaluate)
+    for benchmark in benchmarks:
         try:
-            results[benchmark.name] = run_benchmark(
-                benchmark,
-                evaluate,
-                limit=limit,
-                fail_fast=fail_fast,
-                log=_log(log, benchmark.name),
-                **settings,
+            results[benchmark.name] = evaluate_items(
+                benchmark, evaluate, limit=limit, fail_fast=fail_fast
             )
         except BaseException as error:
             _attach(error, results)
@@ -108,11 +117,11 @@ async def arun_benchmarks(
     log: str | os.PathLike[str] | None = None,
     **settings: Unpack[_AsyncSettings],
 ) -> dict[str, BenchmarkResult]:
-    """Run several benchmarks one after the other: `run_benchmarks`' asynchronous twin.
+    """Run several benchmarks: `run_benchmarks`' asynchronous twin.
 
     Args:
         benchmarks: Benchmarks of different names.
-        evaluate: As for `arun_benchmark`.
+        evaluate: As for `arun_benchmark`. The benchmarks are evaluated one after the other.
         limit: How many items to evaluate of each.
         fail_fast: As for `arun_benchmark`.
         log: A folder, in which each benchmark has the log `<name>.jsonl`.
@@ -123,20 +132,24 @@ async def arun_benchmarks(
 
     Raises:
         TypeError: An argument has the wrong type; nothing was run.
-        ValueError: Two benchmarks have one name or log, or the limit is negative; nothing was run.
+        ValueError: As `run_benchmarks`.
         BaseException: What `arun_benchmark` raises.
     """
-    benchmarks = _check(benchmarks, limit, log)
+    policy = settings.pop("policy", None)
+    defaults = PolicySettings(concurrency=64)
+    benchmarks = _check(benchmarks, log)
+    all_settings = _read(benchmarks, settings, defaults, log)
+    for benchmark, own in zip(benchmarks, all_settings, strict=True):
+        check_arguments(
+            benchmark, evaluate, policy, own, defaults, limit=limit, fail_fast=fail_fast
+        )
+    if policy is not None and benchmarks:
+        return await aplay(benchmarks, policy, all_settings, limit=limit, fail_fast=fail_fast)
     results: dict[str, BenchmarkResult] = {}
     for benchmark in benchmarks:
         try:
-            results[benchmark.name] = await arun_benchmark(
-                benchmark,
-                evaluate,
-                limit=limit,
-                fail_fast=fail_fast,
-                log=_log(log, benchmark.name),
-                **settings,
+            results[benchmark.name] = await aevaluate_items(
+                benchmark, evaluate, limit=limit, fail_fast=fail_fast
             )
         except BaseException as error:
             _attach(error, results)
@@ -144,10 +157,33 @@ async def arun_benchmarks(
     return results
 
 
+def _read(
+    benchmarks: Sequence[Benchmark[Any]],
+    settings: Mapping[str, Any],
+    defaults: PolicySettings,
+    folder: str | os.PathLike[str] | None,
+) -> list[PolicySettings]:
+    """Return the settings for each benchmark, which differ in the log alone.
+
+    Raises:
+        TypeError: There is no such setting.
+    """
+    names = {field.name for field in dataclasses.fields(PolicySettings)} - {"item_ids", "log"}
+    if unknown := sorted(settings.keys() - names):
+        msg = f"runs of several benchmarks take no argument {unknown[0]!r}"
+        raise TypeError(msg)
+    return [
+        dataclasses.replace(defaults, **settings, log=_log(folder, benchmark.name))
+        for benchmark in benchmarks
+    ]
+
+
 def _check(
-    benchmarks: Iterable[object], limit: object, folder: str | os.PathLike[str] | None
+    benchmarks: Iterable[object], folder: str | os.PathLike[str] | None
 ) -> Sequence[Benchmark[Any]]:
-    check_limit(limit)
+    if isinstance(benchmarks, Benchmark):
+        msg = f"benchmarks must be several, got {benchmarks.name!r} alone: use run_benchmark"
+        raise TypeError(msg)
     checked: dict[str, Benchmark[Any]] = {}
     logs: dict[Path | None, str] = {}
     for benchmark in benchmarks:
