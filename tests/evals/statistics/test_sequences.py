@@ -175,3 +175,11 @@ def test_what_does_not_fit_is_refused_and_changes_nothing() -> None:
         ConfidenceSequence(0)
     with pytest.raises(ValueError, match="confidence must lie between 0 and 1, got 95"):
         ConfidenceSequence(0.1, confidence=95)
+
+
+def test_a_width_that_no_run_reaches_costs_no_more_than_others() -> None:
+    sequence = ConfidenceSequence(1e-12)
+    for score in (0.0, 1.0, 1.0):
+        sequence.update(score)
+    assert not sequence.is_narrow
+    assert sequence.interval.low < 0.5 < sequence.interval.high

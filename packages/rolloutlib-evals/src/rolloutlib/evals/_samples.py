@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from numbers import Integral
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 from rolloutlib._calls import check_count
 from rolloutlib._values import snapshot
@@ -64,7 +64,7 @@ class Samples(Generic[ItemT]):
         self.benchmark: Benchmark[ItemT] = benchmark
         self.seed = int(seed)
         self.ids: list[str] = item_names(benchmark)
-        if isinstance(item_ids, str):
+        if isinstance(item_ids, str) or not isinstance(cast("object", item_ids), Iterable | None):
             msg = f"item_ids must be a sequence of names, got {item_ids!r}"
             raise TypeError(msg)
         self.item_ids: list[str] | None = None if item_ids is None else self._known(set(item_ids))
@@ -99,7 +99,7 @@ class Samples(Generic[ItemT]):
     def _known(self, wanted: set[str]) -> list[str]:
         """Return names in the order of the items, and each once, so that equal runs have equal ones."""
         if unknown := wanted.difference(self.ids):
-            msg = f"benchmark {self.benchmark.name!r} has no items {sorted(unknown)}"
+            msg = f"benchmark {self.benchmark.name!r} has no items {sorted(unknown, key=str)}"
             raise ValueError(msg)
         return [name for name in self.ids if name in wanted]
 

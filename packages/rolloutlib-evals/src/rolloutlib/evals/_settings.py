@@ -66,6 +66,9 @@ def make_recorder(
     if not isinstance(cast("object", settings.metadata), Mapping | None):
         msg = f"metadata must be a mapping or None, got {settings.metadata!r}"
         raise TypeError(msg)
+    if not isinstance(cast("object", settings.log), str | os.PathLike | None):
+        msg = f"log must be a path or None, got {settings.log!r}"
+        raise TypeError(msg)
     if to_bool(settings.retry_failed, "retry_failed") and settings.log is None:
         msg = "retry_failed: without a `log` there are no failed samples to play again"
         raise ValueError(msg)

@@ -12,6 +12,7 @@ from rolloutlib.evals.statistics._intervals import Interval, read_fraction
 __all__ = ["ConfidenceSequence"]
 
 _STEPS = 1000
+_MOST_STEPS = 20_000  # finer ones would serve no benchmark: half a million items to get there
 _TRUNCATION = 0.5
 
 
@@ -70,7 +71,8 @@ class ConfidenceSequence:
         # On a scale from 0 to 1, with one score at its middle, of variance 1/4, before the first.
         self._sum, self._squares, self._count = 0.5, 0.25, 0
         # A mean of the grid stands for its cell; the cells are narrow beside the width.
-        steps = max(_STEPS, math.ceil(50 * (self._high - self._low) / self._width))
+        steps = math.ceil(min(50 * (self._high - self._low) / self._width, _MOST_STEPS))
+        steps = max(steps, _STEPS)
         self._cell = 1 / steps
         self._limit = math.log(2 / (1 - self._confidence))
         # The means that are in, and the logarithms of the capital of either gambler.
