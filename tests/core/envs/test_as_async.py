@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import gc
 import pickle
+import queue
 import threading
 from contextvars import ContextVar
 from typing import Any
@@ -330,3 +331,27 @@ async def test_a_copy_has_a_copy_of_the_environment_and_a_thread_of_its_own(dupl
     assert await other.reset() == (0, {})
     await other.close()
     assert (env.closed, other.env.closed) == (1, 1)
+
+
+async def test_a_thread_ends_though_an_interrupt_comes_as_it_is_told_to(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Interrupted(queue.SimpleQueue[Any]):
+        puts = 0
+
+        def put(self, item: Any, block: bool = True, timeout: float | None = None) -> None:
+            super().put(item, block, timeout)
+            self.puts += 1
+            if self.puts == 2:  # the thread has the call to close
+                raise KeyboardInterrupt
+
+    monkeypatch.setattr(queue, "SimpleQueue", Interrupted)
+    recording = Recording()
+    env = as_async(recording)
+    await env.reset()
+    with pytest.raises(KeyboardInterrupt):
+        await env.close()
+    [(_, thread)] = recording.calls[:1]
+    await anyio.to_thread.run_sync(thread.join, 10)
+    assert not thread.is_alive()
+    assert recording.closed.is_set()

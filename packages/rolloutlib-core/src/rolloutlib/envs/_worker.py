@@ -7,13 +7,15 @@ import queue
 import threading
 import warnings
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import anyio
 
 from rolloutlib.envs._threads import Call, find_call_soon
 
 T = TypeVar("T")
+_Calls: TypeAlias = "queue.SimpleQueue[tuple[Callable[[], object], bool]]"
+"""Calls, and whether they are the last."""
 
 _logger = logging.getLogger("rolloutlib")
 
@@ -34,7 +36,7 @@ class Worker:
         self.closed = False
         self._name = name
         self._cleanup = cleanup
-        self._calls: queue.SimpleQueue[Callable[[], object] | None] = queue.SimpleQueue()
+        self._calls: _Calls = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._ending: _Call[None] | None = None  # after an abandoned call
 
@@ -54,8 +56,7 @@ class Worker:
             if not call.claim():
                 self.closed = True
                 self._ending = _Call(self._clean_up_unwatched)
-                self._put(self._ending.run)
-                self._put(None)
+                self._put(self._ending.run, is_last=True)
             raise
         return call.result()
 
@@ -72,8 +73,7 @@ class Worker:
             return
         self.closed = True
         call = _Call(self._cleanup)
-        self._put(call.run)
-        self._put(None)
+        self._put(call.run, is_last=True)
         await call.finished.wait()
         call.result()
 
@@ -85,13 +85,14 @@ class Worker:
         if self._ending is not None:
             await self._ending.finished.wait()
 
-    def _put(self, function: Callable[[], object] | None) -> None:
+    def _put(self, function: Callable[[], object], *, is_last: bool = False) -> None:
+        """Hand a call over; in one piece with the news that it is the last, for Ctrl-C may come between."""
         if self._thread is None:
             self._thread = threading.Thread(
                 target=_work, args=(self._calls,), name=self._name, daemon=True
             )
             self._thread.start()
-        self._calls.put(function)
+        self._calls.put((function, is_last))
 
     def _clean_up_unwatched(self) -> None:
         try:
@@ -104,7 +105,7 @@ class Worker:
 
     def __del__(self) -> None:
         if self._thread is not None and not self.closed:
-            self._calls.put(None)
+            self._calls.put((_nothing, True))
             warnings.warn(
                 f"{self._name} was never closed", ResourceWarning, stacklevel=2, source=self
             )
@@ -133,7 +134,13 @@ class _Call(Call[T]):
             _logger.debug("nobody is left to take the result of %r", self._function)
 
 
-def _work(calls: queue.SimpleQueue[Callable[[], object] | None]) -> None:
-    while (function := calls.get()) is not None:
+def _nothing() -> None:
+    pass
+
+
+def _work(calls: _Calls) -> None:
+    is_last = False
+    while not is_last:
+        function, is_last = calls.get()
         function()
         del function  # an idle thread keeps no call's arguments and results alive
