@@ -23,6 +23,7 @@ from rolloutlib.evals import (
     run_benchmarks,
 )
 from rolloutlib.rollouts import StalledError
+from rolloutlib.storage import GroupStore
 
 pytestmark = pytest.mark.anyio
 
@@ -238,3 +239,30 @@ def test_ctrl_c_waits_a_moment_for_environments_that_are_in_a_call() -> None:
     finally:
         signal.signal(signal.SIGINT, before)
     assert len(opened) == len(closed) == 2
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_sample_whose_line_was_interrupted_is_in_the_log_all_the_same(
+    way: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "log.jsonl"
+    save = GroupStore.save
+    saves = 0
+
+    def interrupted(store: GroupStore, position: int, group: Any) -> None:
+        nonlocal saves
+        saves += 1
+        if saves == 3:
+            raise KeyboardInterrupt
+        save(store, position, group)
+
+    monkeypatch.setattr(GroupStore, "save", interrupted)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        run_benchmark(sums(), policy=add, log=path, model="m", **way)
+    result = carried(caught.value)
+    assert result.num_examples >= 3
+    assert timeless(read_log(path).result()) == timeless(result)
+    policy = Failing({})
+    resumed = run_benchmark(sums(), policy=policy, log=path, model="m", **way)
+    assert policy.calls.total() == 6 - result.num_examples
+    assert timeless(resumed) == timeless(run_benchmark(sums(), policy=add))

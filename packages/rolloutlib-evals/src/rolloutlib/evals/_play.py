@@ -18,6 +18,7 @@ from rolloutlib.rollouts import (
     AsyncCollector,
     BatchedPolicy,
     TrajectoryGroup,
+    UnstorableError,
     acollect,
     collect,
 )
@@ -183,12 +184,21 @@ class _Plan:
             yield
         except BaseException as error:
             if self.recorder.prepared:
-                for group in TrajectoryGroup.all_from_exception(error):
-                    self.recorder.rescue(group)
-                with contextlib.suppress(OSError, ValueError):  # else it is told of the error alone
-                    self.recorder.read_rest()
+                self._rescue(error)
                 attach_results(error, self.recorder.results())
             raise
+
+    def _rescue(self, error: BaseException) -> None:
+        """Take the samples that have ended and were not handed out, and the rest of the log."""
+        of_the_log = (OSError, ValueError, UnstorableError)  # which would hide the error
+        try:
+            for group in TrajectoryGroup.all_from_exception(error):
+                with contextlib.suppress(*of_the_log):
+                    self.recorder.rescue(group)
+            with contextlib.suppress(*of_the_log):
+                self.recorder.read_rest()
+        finally:
+            self.recorder.close()
 
 
 def _most_at_once(policy: BatchedPolicy[Any, Any], concurrency: int | anyio.CapacityLimiter) -> int:

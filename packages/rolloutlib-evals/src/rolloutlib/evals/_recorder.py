@@ -135,9 +135,25 @@ class Recorder:
         return self.results()
 
     def rescue(self, group: AnyGroup) -> None:
-        """Record a sample that has ended and that an exception kept from being handed out."""
-        record = EvaluationRecord.from_group(self._noted(group))
-        self.records.setdefault((record.index, record.epoch), record)
+        """Record a sample that has ended and that an exception kept from being handed out.
+
+        It goes into the log too, unless it failed, and the failure is what was raised.
+
+        Raises:
+            UnstorableError: The log cannot hold it.
+            ValueError: The log is damaged.
+            OSError: It cannot be written.
+        """
+        key = group.item["index"], group.item["epoch"]
+        if key in self.records:
+            return
+        keys = ((sample["index"], sample["epoch"]) for sample in self._samples.samples)
+        position = next(position for position, other in enumerate(keys) if other == key)
+        group = self._noted(group, position=position)
+        record = EvaluationRecord.from_group(group)
+        self._keep(record)
+        if self._log is not None and record.score is not None and not self._log.load(position):
+            self._log.save(position, group)
 
     def read_rest(self) -> None:
         """Take what the log has of a run that was stopped before it asked for all of it.
@@ -152,11 +168,7 @@ class Recorder:
             if (sample["index"], sample["epoch"]) not in self.records:
                 group = self._log.load(position)
                 if group is not None:
-                    record = EvaluationRecord.from_group(group)
-                    self.records[record.index, record.epoch] = record
-                    if self._stopping is not None:
-                        self._stopping.add(record)
-        self._log.close()
+                    self._keep(EvaluationRecord.from_group(group))
 
     def read_seed(self) -> int | None:
         """Return the seed of the run."""
@@ -210,6 +222,12 @@ class Recorder:
         """Let go of the log."""
         if self._log is not None:
             self._log.close()
+
+    def _keep(self, record: EvaluationRecord) -> None:
+        """Take a record at the end of a run that was stopped."""
+        self.records[record.index, record.epoch] = record
+        if self._stopping is not None:
+            self._stopping.add(record)
 
     def _make_env(self, sample: Sample) -> Any:
         """Make an environment, and remember when the first attempt at its sample began."""
