@@ -100,7 +100,8 @@ async def test_failures_and_further_attempts_are_told() -> None:
         errors = [event.error for event in events if event.error is not None]
         assert errors == [*group.retried, *group.errors]
         assert [event.seed for event in events][-3:] == [error.seed for error in errors]
-        assert events[-1].progress == Progress(started=1, failed=1, retried=2, steps=1, tokens=2)
+        # The tokens of the two steps that failed were sampled too.
+        assert events[-1].progress == Progress(started=1, failed=1, retried=2, steps=1, tokens=6)
 
 
 async def test_truncated_episodes_are_counted_apart() -> None:
@@ -151,6 +152,7 @@ def test_the_counts_add_up(
         arguments: dict[str, Any] = {"num_rollouts": num_rollouts, "max_steps": max_steps}
         for way, events, [group] in await in_every_way(faults, retry=SOON, **arguments):
             last = events[-1].progress
+            failed = [error.phase for error in (*group.errors, *group.retried)].count("step")
             assert last == Progress(
                 started=num_rollouts,
                 completed=group.num_completed,
@@ -158,7 +160,7 @@ def test_the_counts_add_up(
                 failed=group.num_failed,
                 retried=len(group.retried),
                 steps=last.steps,
-                tokens=2 * last.steps,
+                tokens=2 * (last.steps + failed),
             ), way
             assert last.running == 0
             kinds = Counter(event.kind for event in events)

@@ -193,6 +193,7 @@ errors = st.builds(
     traceback=texts,
     seed=st.none() | st.integers(0, 2**31),
     trajectory=st.none() | trajectories(),
+    output=st.none() | outputs,
 )
 
 

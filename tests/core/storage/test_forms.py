@@ -187,6 +187,7 @@ def test_what_cannot_be_stored_is_told_by_its_place_in_the_record() -> None:
         (trajectory, r"steps\.infos\[1\]\['x'\]\[1\]"),
         (TrajectoryGroup("i", "id", [TRAJECTORY, trajectory]), r"trajectories\[1\]\.steps\.infos"),
         (TrajectoryGroup("i", "id", [], errors=[error]), r"errors\[0\]\.trajectory\.steps\.infos"),
+        (RolloutError("a", "b", output=PolicyOutput("a", {"x": object()})), r"output\.info\['x'\]"),
         (TrajectoryGroup(object(), "id", []), "item"),
         (TrajectoryGroup("i", "id", [], metadata={"m": {1: object()}}), r"metadata\['m'\]\[1\]"),
         (

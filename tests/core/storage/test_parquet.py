@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from core.storage.made import contents, groups, is_identical
-from rolloutlib import RolloutError, Score, Step, Trajectory, TrajectoryGroup
+from rolloutlib import PolicyOutput, RolloutError, Score, Step, Trajectory, TrajectoryGroup
 from rolloutlib.rollouts import UnstorableError
 from rolloutlib.storage import from_arrow, read_parquet, to_arrow, write_parquet
 
@@ -135,13 +135,20 @@ def test_values_of_other_types_go_through_functions_of_the_user(tmp_path: Path) 
     with pytest.raises(UnstorableError, match=r"^group 'id'\.item\['k'\] is of type"):
         to_arrow([TrajectoryGroup({"k": path}, "id", [])])
 
+    failed = RolloutError("OSError", "no room", output=PolicyOutput({"x": path}, tokens=[1]))
+    unplayed = TrajectoryGroup("item", "id", [], errors=[failed])
+    with pytest.raises(
+        UnstorableError, match=r"^group 'id'\.errors\[0\]\.output\.action\['x'\] is of type"
+    ):
+        to_arrow([unplayed])
+
     def encode(value: object) -> str:
         if isinstance(value, Path):
             return str(value)
         raise TypeError
 
-    write_parquet([written], path, encode=encode)
-    assert list(read_parquet(path, decode=lambda name, text: Path(text))) == [written]
+    write_parquet([written, unplayed], path, encode=encode)
+    assert list(read_parquet(path, decode=lambda name, text: Path(text))) == [written, unplayed]
     with pytest.raises(
         ValueError, match=r"row 0 of group 0 .'id 0'.: a value of type .*Path needs"
     ):

@@ -27,7 +27,7 @@ class Progress:
         failed: How many failed for good.
         retried: How many attempts failed and were followed by another.
         steps: How many steps were made, those of failed attempts included.
-        tokens: How many tokens the policy sampled in them, as far as it told.
+        tokens: How many tokens the policy sampled in them, and for steps that failed, as far as it told.
     """
 
     started: int = 0

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
+from rolloutlib._values import same
 from rolloutlib.rollouts._array_forms import load_array, to_base64
 from rolloutlib.rollouts._arrays import Logprobs, NumberArray, TokenIds
 from rolloutlib.rollouts._codec import Decode, Decoder, Encode, Encoder, UnstorableError
@@ -141,6 +142,14 @@ def _refuse(record: Record, name: str, value: object) -> None:
     del value
     msg = f"cannot assign to field {name!r} of a {type(record).__name__}"
     raise FrozenInstanceError(msg)
+
+
+def same_fields(record: Any, other: object) -> bool:
+    """Compare two records of one dataclass by their fields, arrays in them included."""
+    if type(record) is not type(other):
+        return NotImplemented
+    names = [field.name for field in dataclasses.fields(cast("Any", record))]
+    return all(same(getattr(record, name), getattr(other, name)) for name in names)
 
 
 def record(kind: type[Record]) -> Part:

@@ -11,6 +11,7 @@ from rolloutlib.rollouts._codec import UnstorableError
 from rolloutlib.rollouts._events import EventKind
 from rolloutlib.rollouts._identity import content_id, member_seed
 from rolloutlib.rollouts._policies import ActionT, ObservationT
+from rolloutlib.rollouts._recorded import count_tokens
 from rolloutlib.rollouts._recorder import Recorder
 from rolloutlib.rollouts._run import Run
 from rolloutlib.rollouts._trajectories import (
@@ -160,13 +161,15 @@ class Member(Generic[ItemT, ObservationT, ActionT]):
             phase="make_env" if recorder is None else recorder.phase,
             seed=self._seed,
             trajectory=None if recorder is None else recorder.unfinished(),
+            output=None if recorder is None else recorder.answer(),
         )
         if delay is None:
             outcomes.errors[self.index] = error
         else:
             outcomes.retried.append(error)
         if self._reporter:
-            self._report("failed" if delay is None else "retried", error=error)
+            kind = "failed" if delay is None else "retried"
+            self._report(kind, tokens=count_tokens(error.output), error=error)
         if delay is None:
             if outcomes.run.on_error == "raise":
                 raise exception

@@ -9,9 +9,10 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
 
+from rolloutlib._exceptions import find
 from rolloutlib.rollouts._array_reading import Numbers
 from rolloutlib.rollouts._arrays import Logprobs, TokenIds
-from rolloutlib.rollouts._forms import FACTS, LOGPROBS, TOKENS, Record, Schema
+from rolloutlib.rollouts._forms import FACTS, LOGPROBS, TOKENS, Record, Schema, same_fields
 from rolloutlib.rollouts._stop_reasons import StopReason, read_stop_reason
 from rolloutlib.rollouts._versions import Version, Versions, to_versions
 
@@ -77,6 +78,18 @@ class PolicyOutput(Record, Generic[ActionT]):
 
     def __post_init__(self) -> None:
         convert_tokens(self, prefix="")
+
+    def __eq__(self, other: object) -> bool:
+        return same_fields(self, other)
+
+    @classmethod
+    def from_exception(cls, error: BaseException) -> PolicyOutput[Any] | None:
+        """Return what the policy had returned for the step that an exception ended, or None.
+
+        It is not in `Trajectory.from_exception`, which has finished steps; None if the exception came
+        elsewhere. A plain action comes in a `PolicyOutput` too.
+        """
+        return find(error, "output")
 
     @property
     def finish(self) -> StopReason | None:

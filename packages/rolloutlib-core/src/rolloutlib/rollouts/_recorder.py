@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Coroutine, Generator, Mapping
 from math import isfinite
 from numbers import Integral
@@ -9,14 +10,14 @@ from typing import Any, Generic, TypeVar, cast
 
 from rolloutlib._exceptions import attach
 from rolloutlib._values import snapshot, to_bool, to_float
-from rolloutlib.rollouts._arrays import Logprobs, TokenIds, compact
 from rolloutlib.rollouts._policies import (
     ActionT,
     EpisodeTruncated,
     ObservationT,
     PolicyOutput,
 )
-from rolloutlib.rollouts._steps import StepColumns, read_score
+from rolloutlib.rollouts._recorded import ENDS, OUTPUT, count_tokens, to_answer, to_columns
+from rolloutlib.rollouts._steps import read_score
 from rolloutlib.rollouts._trajectories import Phase, Trajectory
 
 T = TypeVar("T")
@@ -79,6 +80,8 @@ class Recorder(Generic[ObservationT, ActionT]):
         self._rows: list[tuple[Any, ...]] = []
         self._initial: tuple[ObservationT, dict[str, Any]] | None = None
         self._version: int | str | None = None
+        self._turns: weakref.ref[Generator[Any, Any]] | None = None
+        self._answer: PolicyOutput[Any] | None = None
 
     @property
     def num_steps(self) -> int:
@@ -88,8 +91,7 @@ class Recorder(Generic[ObservationT, ActionT]):
     @property
     def last_tokens(self) -> int:
         """How many tokens the policy sampled for the last step, as far as it tells."""
-        output = self._rows[-1][_OUTPUT]
-        return 0 if output is None or output.tokens is None else len(output.tokens)
+        return count_tokens(self._rows[-1][OUTPUT])
 
     def stamp(self, version: int | str | None) -> None:
         """Take the version of the policy that is about to be called."""
@@ -100,13 +102,14 @@ class Recorder(Generic[ObservationT, ActionT]):
 
         It raises `TypeError` or `ValueError` for what is not of the right form.
         """
-        turns = self._turns()
+        turns = self._record()
         next(turns)
+        self._turns = weakref.ref(turns)  # it refers back: in a cycle, episodes would outlive runs
         return turns.send
 
     def trajectory(self) -> Trajectory[ObservationT, ActionT]:
         """Return the record of the episode, which is over."""
-        terminated, truncated = self._rows[-1][_ENDS] if self._rows else (False, False)
+        terminated, truncated = self._rows[-1][ENDS] if self._rows else (False, False)
         return self._make(terminated, truncated or not terminated)
 
     def truncate(self, reason: EpisodeTruncated) -> Trajectory[ObservationT, ActionT]:
@@ -118,7 +121,7 @@ class Recorder(Generic[ObservationT, ActionT]):
 
     def leave(self, error: BaseException) -> None:
         """Let what was recorded so far travel with the exception that ends the episode."""
-        attach(error, trajectory=self.unfinished())
+        attach(error, trajectory=self.unfinished(), output=self.answer())
 
     def unfinished(self) -> Trajectory[ObservationT, ActionT] | None:
         """Return the record so far, or None before the first observation."""
@@ -126,7 +129,17 @@ class Recorder(Generic[ObservationT, ActionT]):
             return None
         return self._make(terminated=False, truncated=False)
 
-    def _turns(self) -> Generator[Any, Any]:
+    def answer(self) -> PolicyOutput[Any] | None:
+        """Return what the policy had returned for the step that failed; nothing is recorded after.
+
+        None if the episode was doing something else.
+        """
+        turns = None if self._turns is None else self._turns()
+        if turns is not None:
+            turns.close()
+        return self._answer
+
+    def _record(self) -> Generator[Any, Any]:
         # A generator, since in the loop over steps its variables cost a third of what attributes do.
         rows, keep = self._rows, self._keep
         info: Any
@@ -146,22 +159,27 @@ class Recorder(Generic[ObservationT, ActionT]):
                 raise self._unexpected(action)
             kept_action = keep(action)
             self.phase = "step"
-            result = yield action
             try:
-                observation, reward, terminated, truncated, info = result
-            except (TypeError, ValueError) as error:
-                form = "(observation, reward, terminated, truncated, info)"
-                msg = f"{self._place()}: step() must return {form}, got {result!r}"
-                raise TypeError(msg) from error
-            if not (
-                type(reward) is float
-                and isfinite(reward)
-                and type(terminated) is type(truncated) is bool
-                and type(info) is dict
-                and "score" not in info
-            ):
-                reward, terminated, truncated = self._read(reward, terminated, truncated, info)
-            after = keep(observation)
+                result = yield action
+                try:
+                    observation, reward, terminated, truncated, info = result
+                except (TypeError, ValueError) as error:
+                    form = "(observation, reward, terminated, truncated, info)"
+                    msg = f"{self._place()}: step() must return {form}, got {result!r}"
+                    raise TypeError(msg) from error
+                if not (
+                    type(reward) is float
+                    and isfinite(reward)
+                    and type(terminated) is type(truncated) is bool
+                    and type(info) is dict
+                    and "score" not in info
+                ):
+                    reward, terminated, truncated = self._read(reward, terminated, truncated, info)
+                after = keep(observation)
+                info = keep(info) if info else {}
+            except BaseException:  # costs a step nothing; `close` comes as a GeneratorExit
+                self._answer = to_answer(kept_action, output, policy_info, self._version)
+                raise
             rows.append(
                 (
                     before,
@@ -169,7 +187,7 @@ class Recorder(Generic[ObservationT, ActionT]):
                     reward,
                     terminated,
                     truncated,
-                    keep(info) if info else {},
+                    info,
                     kept_action,
                     output,
                     policy_info,
@@ -217,7 +235,7 @@ class Recorder(Generic[ObservationT, ActionT]):
         observation, info = cast("tuple[ObservationT, dict[str, Any]]", self._initial)
         return Trajectory(
             observation,
-            _columns(self._rows),
+            to_columns(self._rows),
             info,
             terminated,
             truncated,
@@ -241,45 +259,6 @@ def check_max_steps(max_steps: int | None) -> None:
     if max_steps < 0:
         msg = f"max_steps must not be negative, got {max_steps!r}"
         raise ValueError(msg)
-
-
-_ENDS = slice(3, 5)
-_OUTPUT = 7
-
-
-def _columns(rows: list[tuple[Any, ...]]) -> StepColumns[Any, Any]:
-    columns = StepColumns[Any, Any]()
-    if not rows:
-        return columns
-    (
-        columns.observations,
-        columns.next_observations,
-        columns.rewards,
-        columns.terminated,
-        columns.truncated,
-        columns.infos,
-        columns.actions,
-        outputs,
-        columns.policy_infos,
-        columns.versions,
-    ) = zip(*rows, strict=True)
-    if not any(outputs):
-        unknown = (None,) * len(rows)
-        columns.stop_reasons = columns.tokens = columns.logprobs = columns.prompt_tokens = unknown
-        return columns
-    columns.versions = tuple(
-        [
-            version if output is None or output.version is None else output.version
-            for output, version in zip(outputs, columns.versions, strict=True)
-        ]
-    )
-    columns.stop_reasons = tuple([output and output.stop_reason for output in outputs])
-    columns.tokens = compact(TokenIds, [output and output.tokens for output in outputs])
-    columns.logprobs = compact(Logprobs, [output and output.logprobs for output in outputs])
-    columns.prompt_tokens = compact(
-        TokenIds, [output and output.prompt_tokens for output in outputs]
-    )
-    return columns
 
 
 def _check_info(info: object) -> None:

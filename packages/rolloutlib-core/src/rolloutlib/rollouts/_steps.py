@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, cast, overload
 
 from rolloutlib._values import same, to_bool, to_float
 from rolloutlib.rollouts._arrays import Logprobs, TokenIds, compact, lengths_of
-from rolloutlib.rollouts._forms import FACTS, LOGPROBS, TOKENS, Record, Schema
+from rolloutlib.rollouts._forms import FACTS, LOGPROBS, TOKENS, Record, Schema, same_fields
 from rolloutlib.rollouts._policies import (
     ActionT,
     ObservationT,
@@ -233,14 +232,6 @@ def to_columns(
     columns.prompt_tokens = compact(TokenIds, [step.policy_prompt_tokens for step in steps])
     columns.versions = tuple([step.policy_version for step in steps])
     return columns
-
-
-def same_fields(record: Any, other: object) -> bool:
-    """Compare two records of one dataclass by their fields, arrays in them included."""
-    if type(record) is not type(other):
-        return NotImplemented
-    names = [field.name for field in dataclasses.fields(cast("Any", record))]
-    return all(same(getattr(record, name), getattr(other, name)) for name in names)
 
 
 def read_score(info: Mapping[str, Any]) -> Score | None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rolloutlib.rollouts._arrays import arrays_of
+from rolloutlib.rollouts._recorded import count_tokens
 from rolloutlib.rollouts._steps import to_columns
 from rolloutlib.rollouts._trajectories import Trajectory, TrajectoryGroup
 
@@ -26,7 +27,7 @@ class Summary:
         retried: How many attempts failed and were followed by another.
         mean_reward: The mean of the scores of completed and truncated episodes, or None without any.
         steps: How many steps were made, those of failed attempts included.
-        tokens: How many tokens the policy sampled in them, as far as it told.
+        tokens: How many tokens the policy sampled in them, and for steps that failed, as far as it told.
     """
 
     groups: int = 0
@@ -62,6 +63,7 @@ def summarize(groups: Iterable[TrajectoryGroup[Any, Any, Any]]) -> Summary:
         attempts = [attempt for attempt in attempts if attempt is not None]
         steps += sum([len(attempt.steps) for attempt in attempts])
         tokens += sum([_count_tokens(attempt) for attempt in attempts])
+        tokens += sum([count_tokens(error.output) for error in failures])
     return Summary(
         groups=count,
         requested=completed + truncated + failed,

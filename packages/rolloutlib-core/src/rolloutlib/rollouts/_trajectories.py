@@ -8,15 +8,22 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 from rolloutlib._exceptions import find, read_error
-from rolloutlib.rollouts._forms import FACTS, SCORES, Record, Schema, record, records
-from rolloutlib.rollouts._policies import ActionT, ObservationT
+from rolloutlib.rollouts._forms import (
+    FACTS,
+    SCORES,
+    Record,
+    Schema,
+    record,
+    records,
+    same_fields,
+)
+from rolloutlib.rollouts._policies import ActionT, ObservationT, PolicyOutput
 from rolloutlib.rollouts._step_forms import STEPS
 from rolloutlib.rollouts._steps import (
     Step,
     StepColumns,
     kept_steps,
     read_score,
-    same_fields,
     to_columns,
 )
 from rolloutlib.scores import Score
@@ -125,6 +132,8 @@ class RolloutError(Record):
         seed: The seed of the episode, by which it can be run again.
         trajectory: What was recorded before the failure, or None if it came before the first
             observation. After a failure to grade its group, the whole episode.
+        output: What the policy had returned for the step that failed, a plain action in a
+            `PolicyOutput` too; None if the failure came elsewhere. The steps of `trajectory` end before.
     """
 
     error_type: str
@@ -135,8 +144,9 @@ class RolloutError(Record):
     traceback: str = field(default="", kw_only=True)
     seed: int | None = field(default=None, kw_only=True)
     trajectory: Trajectory[Any, Any] | None = field(default=None, kw_only=True)
+    output: PolicyOutput[Any] | None = field(default=None, kw_only=True)
 
-    _schema = Schema("rollout_error/1", trajectory=record(Trajectory))
+    _schema = Schema("rollout_error/1", trajectory=record(Trajectory), output=record(PolicyOutput))
 
     @classmethod
     def from_exception(
@@ -148,6 +158,7 @@ class RolloutError(Record):
         phase: Phase | None = None,
         seed: int | None = None,
         trajectory: Trajectory[Any, Any] | None = None,
+        output: PolicyOutput[Any] | None = None,
     ) -> RolloutError:
         """Describe an exception, whatever it does when it is asked for its text."""
         kind = type(error)
@@ -161,6 +172,7 @@ class RolloutError(Record):
             traceback=read_error(error, _format_traceback),
             seed=seed,
             trajectory=trajectory,
+            output=output,
         )
 
 

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from pydantic_core import from_json
 
 from rolloutlib._values import to_bool, to_float
-from rolloutlib.rollouts import RolloutError, Trajectory, TrajectoryGroup
+from rolloutlib.rollouts import PolicyOutput, RolloutError, Trajectory, TrajectoryGroup
 from rolloutlib.rollouts._arrays import ArrayColumn, NumberArray
 from rolloutlib.rollouts._codec import Decoder
 from rolloutlib.rollouts._forms import read_facts
@@ -93,6 +93,9 @@ class RowReader:
         trajectory = None
         if row["observations"] is not None:
             trajectory = self._trajectory(row, {**row, **row.get("trajectory", {})})
+        output = None
+        if "output" in row:
+            output = PolicyOutput[Any].from_dict(row["output"], decode=self._decoder.decode)
         return RolloutError(
             row["error_type"],
             row["error_message"],
@@ -102,6 +105,7 @@ class RowReader:
             traceback=row["traceback"],
             seed=row["seed"],
             trajectory=trajectory,
+            output=output,
         )
 
     def _trajectory(self, row: Row, identity: Mapping[str, Any]) -> Trajectory[Any, Any]:

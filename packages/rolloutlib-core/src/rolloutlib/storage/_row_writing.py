@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from pydantic_core import to_json
 
-from rolloutlib.rollouts import RolloutError, Trajectory, TrajectoryGroup
+from rolloutlib.rollouts import PolicyOutput, RolloutError, Trajectory, TrajectoryGroup
 from rolloutlib.rollouts._arrays import ArrayColumn
 from rolloutlib.rollouts._codec import Encoder, UnstorableError, is_unicode
 from rolloutlib.rollouts._forms import in_turn, write_facts, write_numbers
@@ -91,6 +91,8 @@ class RowWriter:
         self._put_int("seed", error.seed)
         for name in ("error_type", "error_message", "phase", "traceback"):
             self._put_text(name, getattr(error, name))
+        if error.output is not None:
+            self._write_answer(error.output)
         trajectory = error.trajectory
         if trajectory is None:
             return
@@ -103,6 +105,15 @@ class RowWriter:
         if others:
             self._exact["trajectory"] = others
         self._write_episode(trajectory)
+
+    def _write_answer(self, output: PolicyOutput[Any]) -> None:
+        try:
+            _check_kind(output, PolicyOutput)
+            form = output.to_dict(encode=self._encoder.encode)
+        except UnstorableError as error:
+            error.path.append(".output")
+            raise
+        self._exact["output"] = self._form("output", form)
 
     def _write_episode(self, trajectory: Trajectory[Any, Any]) -> None:
         _check_kind(trajectory, Trajectory)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rolloutlib.rollouts._array_reading import to_array, to_float32
-from rolloutlib.rollouts._steps import same_fields
+from rolloutlib.rollouts._forms import same_fields
 
 
 @dataclass(frozen=True, slots=True)
