@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, cast
 
 from rolloutlib._values import snapshot, to_bool
-from rolloutlib.rollouts import StopReason, Trajectory, TrajectoryGroup
+from rolloutlib.rollouts import PolicyOutput, StopReason, Trajectory, TrajectoryGroup
 from rolloutlib.scores import Score
 
 __all__ = ["Evaluation", "EvaluationRecord", "Outcome"]
@@ -69,6 +69,7 @@ class EvaluationRecord:
         item: The item as plain data: models and data classes are dictionaries, and what a log cannot
             hold is None.
         trajectory: The episode; of a failed one what was played of it, or None.
+        output: What the policy had returned for a step that failed, or None. The judge was down, say.
         seed: The seed of the episode, by which it can be played alone.
         attempts: How many attempts were made.
         position: Which sample of its run it is, from 0, in the order in which they are begun.
@@ -85,6 +86,7 @@ class EvaluationRecord:
     epoch: int = field(default=0, kw_only=True)
     item: Any = field(default=None, kw_only=True, repr=False)
     trajectory: Trajectory[Any, Any] | None = field(default=None, kw_only=True, repr=False)
+    output: PolicyOutput[Any] | None = field(default=None, kw_only=True, repr=False)
     seed: int | None = field(default=None, kw_only=True)
     attempts: int = field(default=1, kw_only=True)
     position: int | None = field(default=None, kw_only=True)
@@ -126,6 +128,7 @@ class EvaluationRecord:
                 },
                 error=error.error_message or error.error_type,
                 trajectory=error.trajectory,
+                output=error.output,
                 seed=error.seed,
                 **facts,
             )
@@ -142,6 +145,15 @@ class EvaluationRecord:
             seed=trajectory.seed,
             **facts,
         )
+
+    @property
+    def response(self) -> Any:
+        """The last action that the policy chose, also if the step then failed; None without one."""
+        if self.output is not None:
+            return self.output.action
+        if self.trajectory is None or not self.trajectory.steps:
+            return None
+        return self.trajectory.steps[-1].action
 
     @property
     def outcome(self) -> Outcome:

@@ -9,18 +9,21 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
-import gymnasium as gym
-
 from rolloutlib._calls import is_async
-from rolloutlib._values import same, snapshot
-from rolloutlib.envs import AsyncEnv, as_sync
 from rolloutlib.evals._benchmark import Benchmark
 from rolloutlib.evals._log import LogPath, read_log
 from rolloutlib.evals._plain import encode, fingerprint, to_plain
 from rolloutlib.evals._records import EvaluationRecord
+from rolloutlib.evals._replay import OtherBenchmarkError, Replay
 from rolloutlib.evals._results import BenchmarkResult
 from rolloutlib.evals._samples import item_names
-from rolloutlib.rollouts import RolloutError, Trajectory, TrajectoryGroup, rollout
+from rolloutlib.rollouts import (
+    PolicyOutput,
+    RolloutError,
+    Step,
+    Trajectory,
+    TrajectoryGroup,
+)
 from rolloutlib.rollouts._codec import Decode
 from rolloutlib.rollouts._identity import describe_function
 from rolloutlib.scores import Score, ScoreValue
@@ -29,6 +32,8 @@ from rolloutlib.storage import GroupWriter, read_groups
 __all__ = ["regrade_log"]
 
 AnyGroup: TypeAlias = TrajectoryGroup[Any, Any, Any]
+_Grade: TypeAlias = Callable[[EvaluationRecord], tuple[Trajectory[Any, Any], Score] | None]
+"""Returns the trajectory and the score of a sample, or None if it has failed for good."""
 
 
 def regrade_log(
@@ -44,11 +49,17 @@ def regrade_log(
     The trajectories stay as they are, and so do the samples that failed, but for those that could
     only not be graded. A sample that cannot be graded now has failed, in the phase "grade".
 
+    Those that failed in a step, after the policy had answered, are graded too: the judge was down, say.
+    In an environment of the benchmark the answer has to end the episode, which then has that step;
+    else the sample stays as it is, since only the policy could go on. A function is given the record
+    of the failure, whose trajectory has the answer as its last step; what would have come of it
+    nobody knows, so the sample counts as truncated. What fails again can be graded another time.
+
     Args:
         path: The log.
         benchmark: Its environments are given the actions of the log again. It has the items of the
             log, told by their names; answers and graders may have changed, prompts may not.
-        grade: Returns the score of a sample, in place of a benchmark.
+        grade: Returns the score of a sample, in place of a benchmark; `record.response` is its answer.
         to: A log for the samples with their new scores; it must not be there yet, and is there when it
             is whole.
         decode: Makes values of types of your own, as in `read_log`.
@@ -62,9 +73,9 @@ def regrade_log(
             or `grade` is asynchronous.
         ValueError: The file is no log, or the benchmark has not its items or asks them otherwise.
     """
-    score = _scorer(benchmark, grade)
     log = read_log(path, decode=decode)
-    groups = _regrade(read_groups(path, decode=log.decode), score)
+    regrade = _grader(benchmark, grade, max_steps=log.header["max_steps"])
+    groups = _regrade(read_groups(path, decode=log.decode), regrade)
     if to is None:
         return log.result(map(EvaluationRecord.from_group, groups))
     if os.path.lexists(to):
@@ -81,9 +92,12 @@ def regrade_log(
     return result
 
 
-def _scorer(
-    benchmark: object, grade: Callable[[EvaluationRecord], ScoreValue] | None
-) -> Callable[[EvaluationRecord], ScoreValue]:
+def _grader(
+    benchmark: object,
+    grade: Callable[[EvaluationRecord], ScoreValue] | None,
+    *,
+    max_steps: int | None,
+) -> _Grade:
     """Return what gives a sample its new score."""
     if (benchmark is None) == (grade is None):
         msg = "either `benchmark` is needed, or `grade`, a function of a record; not both"
@@ -92,14 +106,17 @@ def _scorer(
         if not isinstance(benchmark, Benchmark):
             msg = f"expected a Benchmark, got {benchmark!r}"
             raise TypeError(msg)
-        return _Replay(cast("Benchmark[Any]", benchmark)).score
+        return Replay(cast("Benchmark[Any]", benchmark), max_steps=max_steps).grade
     if not callable(cast("object", grade)) or is_async(grade):
         msg = (
             f"grade must be a function that is not asynchronous, got {grade!r}: "
             "`rolloutlib.graders.aregrade` takes one that is"
         )
         raise TypeError(msg)
-    return grade
+    return lambda record: (
+        cast("Trajectory[Any, Any]", record.trajectory),
+        Score.from_value(grade(record)),
+    )
 
 
 def _regraded(benchmark: Benchmark[Any] | None, grade: object) -> dict[str, str]:
@@ -113,86 +130,91 @@ def _regraded(benchmark: Benchmark[Any] | None, grade: object) -> dict[str, str]
     }
 
 
-def _regrade(
-    groups: Iterable[AnyGroup], score: Callable[[EvaluationRecord], ScoreValue]
-) -> Iterator[AnyGroup]:
+def _regrade(groups: Iterable[AnyGroup], grade: _Grade) -> Iterator[AnyGroup]:
     for group in groups:
-        trajectory = _ended(group)
-        if trajectory is None:
+        record = _gradable(group)
+        if record is None:
             yield group
             continue
-        ended = dataclasses.replace(group, trajectories=(trajectory,), errors=())
-        record = EvaluationRecord.from_group(ended)
         try:
-            scores = (Score.from_value(score(record)),)
+            graded = grade(record)
         except OtherBenchmarkError:
             raise
         except Exception as error:  # whatever environments and functions raise
-            failure = RolloutError.from_exception(
-                error, index=0, phase="grade", seed=record.seed, trajectory=trajectory
-            )
-            yield dataclasses.replace(ended, trajectories=(), scores=(), errors=(failure,))
+            yield _failed(group, record, error)
         else:
-            yield dataclasses.replace(ended, scores=scores)
+            yield group if graded is None else _with_one(group, *graded)
 
 
-def _ended(group: AnyGroup) -> Trajectory[Any, Any] | None:
-    """Return the trajectory of a sample, or None if it failed before it could be graded."""
-    for error in group.errors:
-        return error.trajectory if error.phase == "grade" else None
-    return group.trajectories[0]
+def _gradable(group: AnyGroup) -> EvaluationRecord | None:
+    """Return the record of a sample that can be graded, or None if it failed before.
+
+    If it failed in a step, the trajectory has the policy's answer as its last step.
+    """
+    record = EvaluationRecord.from_group(group)
+    trajectory = record.trajectory
+    if not group.errors or trajectory is None:
+        return record if not group.errors else None
+    [error] = group.errors
+    if error.phase == "grade":
+        return EvaluationRecord.from_group(_with_one(group, trajectory))
+    if error.output is None:
+        return None
+    why = f"the step failed with {error.error_type}: {error.error_message}"
+    return dataclasses.replace(record, trajectory=_answered(trajectory, error.output, why))
+
+
+def _with_one(
+    group: AnyGroup, trajectory: Trajectory[Any, Any], score: Score | None = None
+) -> AnyGroup:
+    scores = () if score is None else (score,)
+    return dataclasses.replace(group, trajectories=(trajectory,), scores=scores, errors=())
+
+
+def _answered(
+    trajectory: Trajectory[Any, Any], output: PolicyOutput[Any], why: str
+) -> Trajectory[Any, Any]:
+    """Return an episode that was cut short after an answer, of which nothing is known to have come."""
+    observation = trajectory.observations[-1]
+    step = Step(
+        observation,
+        output.action,
+        0.0,
+        observation,
+        terminated=False,
+        truncated=True,
+        policy_info=output.info,
+        policy_tokens=output.tokens,
+        policy_logprobs=output.logprobs,
+        policy_stop_reason=output.stop_reason,
+        policy_prompt_tokens=output.prompt_tokens,
+        policy_version=output.version,
+    )
+    return dataclasses.replace(
+        trajectory,
+        steps=(*trajectory.steps, step),
+        truncated=True,
+        metadata={**trajectory.metadata, "truncated_by": why},
+    )
+
+
+def _failed(group: AnyGroup, record: EvaluationRecord, error: Exception) -> AnyGroup:
+    """Return a sample that could not be graded, with all that it takes to try again."""
+    before = group.errors[0] if record.output is not None else None
+    trajectory = cast("Trajectory[Any, Any]", record.trajectory)
+    failure = RolloutError.from_exception(
+        error,
+        index=0,
+        attempt=trajectory.attempt,
+        phase="grade" if before is None else before.phase,
+        seed=record.seed,
+        trajectory=trajectory if before is None else before.trajectory,
+        output=record.output,
+    )
+    return dataclasses.replace(group, trajectories=(), scores=(), errors=(failure,))
 
 
 def _written(groups: Iterable[AnyGroup], writer: GroupWriter) -> Iterator[AnyGroup]:
     for group in groups:
         writer.append(group)
         yield group
-
-
-class OtherBenchmarkError(ValueError):
-    """Raised when a log has samples that the benchmark does not have."""
-
-
-class _Replay:
-    """Scores samples by giving their actions to the environments of a benchmark again."""
-
-    def __init__(self, benchmark: Benchmark[Any]) -> None:
-        if is_async(benchmark.make_env):
-            msg = f"make_env must be synchronous to grade a log anew, got {benchmark.make_env!r}"
-            raise TypeError(msg)
-        self._benchmark = benchmark
-        self._items = dict(zip(item_names(benchmark), benchmark.items, strict=True))
-
-    def score(self, record: EvaluationRecord) -> Score:
-        name = self._benchmark.name
-        if record.item_id not in self._items:
-            msg = (
-                f"benchmark {name!r} has no item {record.item_id!r}, of which the log has a sample"
-            )
-            raise OtherBenchmarkError(msg)
-        trajectory = cast("Trajectory[Any, Any]", record.trajectory)
-        environment = _sync(self._benchmark.make_env(snapshot(self._items[record.item_id])))
-        try:
-            actions = iter(trajectory.actions)
-
-            def policy(observation: Any, *, step: int = 0) -> Any:
-                if step == 0 and not same(observation, trajectory.initial_observation):
-                    msg = (
-                        f"item {record.item_id!r} of benchmark {name!r} begins with {observation!r}, "
-                        f"and that of the log with {trajectory.initial_observation!r}: what the log "
-                        "has is no answer to that"
-                    )
-                    raise OtherBenchmarkError(msg)
-                return next(actions)
-
-            return rollout(
-                environment, policy, seed=record.seed, max_steps=len(trajectory.actions)
-            ).score
-        finally:
-            environment.close()
-
-
-def _sync(environment: Any) -> gym.Env[Any, Any]:
-    if isinstance(environment, AsyncEnv):
-        return as_sync(cast("AsyncEnv[Any, Any]", environment))
-    return environment

@@ -30,6 +30,13 @@ def to_row(record: EvaluationRecord, components: Sequence[str]) -> dict[str, Any
     """
     score, trajectory = record.score, record.trajectory
     steps = () if trajectory is None else tuple(trajectory.steps)
+    prompts = [step.policy_prompt_tokens for step in steps]
+    tokens = [step.policy_tokens for step in steps]
+    stop_reasons = [step.policy_stop_reason for step in steps]
+    if record.output is not None:
+        prompts.append(record.output.prompt_tokens)
+        tokens.append(record.output.tokens)
+        stop_reasons.append(record.output.stop_reason)
     found: Mapping[str, Any] = {} if score is None else score.metadata
     values: Mapping[str, float] = {} if score is None else score.component_values
     return {
@@ -41,7 +48,7 @@ def to_row(record: EvaluationRecord, components: Sequence[str]) -> dict[str, Any
         "score": None if score is None else score.value,
         "truncated": record.truncated,
         "prompt": None if trajectory is None else _text(trajectory.initial_observation),
-        "response": _text(steps[-1].action) if steps else None,
+        "response": _text(record.response),
         "expected": _text(found.get("expected")),
         "extracted": _text(found.get("extracted")),
         "status": _text(found.get("status")),
@@ -52,9 +59,9 @@ def to_row(record: EvaluationRecord, components: Sequence[str]) -> dict[str, Any
         "error_type": record.metadata.get("error_type") if record.error else None,
         "phase": record.metadata.get("phase") if record.error else None,
         "num_steps": len(steps),
-        "prompt_tokens": _count([step.policy_prompt_tokens for step in steps]),
-        "tokens": _count([step.policy_tokens for step in steps]),
-        "stop_reason": _text(steps[-1].policy_stop_reason) if steps else None,
+        "prompt_tokens": _count(prompts),
+        "tokens": _count(tokens),
+        "stop_reason": _text(stop_reasons[-1]) if stop_reasons else None,
         "attempts": record.attempts,
         "started": record.started,
         "seconds": record.seconds,
