@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from pydantic_core import to_json
-
+from rolloutlib.evals._plain import to_text
 from rolloutlib.evals._records import EvaluationRecord
 
 __all__ = ["component_names", "to_row"]
@@ -59,10 +58,7 @@ def to_row(record: EvaluationRecord, components: Sequence[str]) -> dict[str, Any
 
 
 def _text(value: Any) -> str | None:
-    """Return text as it is, and other data as JSON."""
-    if value is None or isinstance(value, str):
-        return value
-    return to_json(value, fallback=repr, inf_nan_mode="constants").decode()
+    return None if value is None else to_text(value)
 
 
 def _count(numbers: Sequence[Sequence[int] | None]) -> int | None:

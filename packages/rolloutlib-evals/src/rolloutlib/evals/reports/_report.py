@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Literal, TypeAlias, get_args
 
+from rolloutlib.evals._plain import to_text
 from rolloutlib.evals._records import EvaluationRecord, Outcome
 from rolloutlib.evals._results import BenchmarkResult
-from rolloutlib.evals.reports._text import search_text
+from rolloutlib.evals.reports._conversation import conversation
 from rolloutlib.evals.statistics import Comparison, Estimate, Interval, compare, mean_score
+from rolloutlib.rollouts import Step
 
 __all__ = ["Change", "Report", "item_name"]
 
@@ -40,10 +42,7 @@ class Report:
             or 1, else that of Student's t.
         samples: The records by name, in the order of the result. The name is the item's, followed by
             `#` and the epoch if the run has several.
-        groups: From each item to the names of its samples, in the order of the result; a group that
-            was collected anew is another item.
         comparison: The statistics of the comparison over the items that both runs have, or None.
-        changes: How each of these items fares, by name.
 
     Raises:
         ValueError: The two runs have no item in common.
@@ -73,7 +72,10 @@ class Report:
 
     @cached_property
     def groups(self) -> Mapping[tuple[int, str], list[str]]:
-        """From the index and the name of each item to the names of its samples."""
+        """From the index and the name of each item to the names of its samples.
+
+        A group of an item that was collected more than once stands alone.
+        """
         groups: dict[tuple[int, str], list[str]] = {}
         for name, record in self.samples.items():
             groups.setdefault((record.index, item_name(record)), []).append(name)
@@ -89,6 +91,28 @@ class Report:
             item: "better" if value > 0 else "worse" if value < 0 else "equal"
             for item, value in differences.items()
         }
+
+    @cached_property
+    def length_unit(self) -> Literal["tokens", "characters"]:
+        """What `lengths` are counted in: tokens, unless no policy told of any."""
+        steps = (step for record in self.samples.values() for step in _steps(record))
+        return "tokens" if any(step.policy_tokens is not None for step in steps) else "characters"
+
+    @cached_property
+    def lengths(self) -> Mapping[str, int]:
+        """How long the actions of each sample are together; samples of which that is unknown lack."""
+        lengths: dict[str, int] = {}
+        for name, record in self.samples.items():
+            steps = _steps(record)
+            if self.length_unit == "tokens":
+                counts = [
+                    len(step.policy_tokens) for step in steps if step.policy_tokens is not None
+                ]
+            else:
+                counts = [len(to_text(step.action)) for step in steps]
+            if counts:
+                lengths[name] = sum(counts)
+        return lengths
 
     def select(
         self,
@@ -128,13 +152,25 @@ class Report:
             if (not outcomes or record.outcome in outcomes)
             and (not scored or (record.score is not None and low <= record.score.value <= high))
             and (not changes or self.changes.get(item_name(record)) in changes)
-            and (wanted is None or wanted in search_text(name, record))
+            and (wanted is None or wanted in _said(name, record))
         }
 
 
 def item_name(record: EvaluationRecord) -> str:
     """Return the name by which statistics know the item of a record."""
     return str(record.index) if record.item_id is None else record.item_id
+
+
+def _steps(record: EvaluationRecord) -> Sequence[Step[Any, Any]]:
+    return () if record.trajectory is None else record.trajectory.steps
+
+
+def _said(name: str, record: EvaluationRecord) -> str:
+    """Return all that a search looks at, in folded case."""
+    parts = [name, record.error or ""]
+    if record.trajectory is not None:
+        parts += [turn.text for turn in conversation(record.trajectory)]
+    return "\n".join(parts).casefold()
 
 
 def _named(result: BenchmarkResult) -> dict[str, EvaluationRecord]:

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from rich.console import Console
 from rich.text import Text
 
+from rolloutlib.evals._plain import to_text
 from rolloutlib.evals._records import EvaluationRecord
 from rolloutlib.evals.reports._report import Report
-from rolloutlib.evals.reports._text import as_text, visible
+from rolloutlib.evals.reports._text import visible
 
 __all__ = ["print_sample", "print_samples", "print_summary"]
 
@@ -59,4 +60,4 @@ def print_sample(report: Report, name: str, console: Console | None = None) -> N
     """
     console = console or Console()
     record = report.samples[name]
-    console.print(Text(visible(as_text(record.item))))
+    console.print(Text(visible(to_text(record.item))))

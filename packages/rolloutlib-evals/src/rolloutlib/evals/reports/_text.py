@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
-from pydantic_core import to_json
-
-from rolloutlib.evals._records import EvaluationRecord
-
-__all__ = ["HIDDEN", "as_text", "search_text", "visible"]
+__all__ = ["HIDDEN", "utf16_length", "visible"]
 
 HIDDEN: tuple[tuple[int, int], ...] = (
     (0x0000, 0x0008),  # control characters but tab and line feed
@@ -43,20 +38,6 @@ def visible(text: str) -> str:
     return _HIDDEN.sub(lambda match: f"[U+{ord(match[0]):04X}]", text)
 
 
-def as_text(value: Any) -> str:
-    """Return a text as it is, and anything else as JSON with indentation."""
-    if isinstance(value, str):
-        return value
-    try:
-        return to_json(value, indent=2, fallback=repr, inf_nan_mode="constants").decode()
-    except ValueError:  # it holds itself, or a text with lone surrogates
-        return repr(value)
-
-
-def search_text(name: str, record: EvaluationRecord) -> str:
-    """Return all that a search looks at, in folded case."""
-    parts = [name, record.error or ""]
-    if record.trajectory is not None:
-        parts += map(as_text, record.trajectory.observations)
-        parts += map(as_text, record.trajectory.actions)
-    return "\n".join(parts).casefold()
+def utf16_length(text: str) -> int:
+    """Return how long JavaScript takes a text to be."""
+    return len(text) + sum(character > "\uffff" for character in text)
