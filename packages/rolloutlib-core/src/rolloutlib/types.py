@@ -71,7 +71,7 @@ class FunctionDefinition(TypedDict):
     """What a model is told of a function: `parameters` is the JSON schema of its arguments."""
 
     name: str
-    description: NotRequired[str]
+    description: str
     parameters: dict[str, object]
 
 
