@@ -10,7 +10,8 @@ A log of an evaluation and a file of collected trajectories are read alike.
 from rolloutlib.evals.reports._page import write_html
 from rolloutlib.evals.reports._reading import read_report
 from rolloutlib.evals.reports._report import Change, Report
-from rolloutlib.evals.reports._terminal import print_sample, print_samples, print_summary
+from rolloutlib.evals.reports._terminal import print_samples, print_summary
+from rolloutlib.evals.reports._terminal_sample import print_sample
 
 __all__ = [
     "Change",

@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Chart", "Shape", "histogram", "intervals", "stack"]
+__all__ = ["Chart", "Shape", "bins", "histogram", "intervals", "stack"]
 
 WIDTH, HEIGHT = 400, 190
 LEFT, RIGHT, TOP, BOTTOM = 40, 12, 12, 24
@@ -83,11 +83,11 @@ def histogram(
     values = np.array([value for each in series.values() for value in each], dtype=np.float64)
     if not values.size:
         return chart
-    labels, positions = _bins(values)
+    labels, positions = bins(values)
     counts: dict[str, list[int]] = {}
     for name, each in series.items():
-        bins = positions(np.array(each, dtype=np.float64))
-        counts[name] = np.bincount(bins, minlength=len(labels)).tolist()
+        places = positions(np.array(each, dtype=np.float64))
+        counts[name] = np.bincount(places, minlength=len(labels)).tolist()
     most = max(map(sum, zip(*counts.values(), strict=True)))
     ticks = _ticks(0, most, whole=True)
     inner, tall = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
@@ -116,6 +116,33 @@ def histogram(
     if len(series) > 1:
         chart.legend = [(styles[name], name) for name in series]
     return chart
+
+
+def bins(
+    values: NDArray[np.float64], count: int = NUM_BINS
+) -> tuple[list[str], Callable[[NDArray[np.float64]], NDArray[np.int64]]]:
+    """Return the names of the bins of values, and what tells in which of them some values are.
+
+    Args:
+        values: All values, at least one.
+        count: About how many bins.
+    """
+    distinct = np.unique(values)
+    if len(distinct) <= 11:
+        return [f"{value:.4g}" for value in distinct], lambda some: np.searchsorted(distinct, some)
+    low, high = float(distinct[0]), float(distinct[-1])
+    usual = float(np.quantile(values, 0.98))
+    beyond = high - low > 2 * (usual - low) > 0
+    ticks = _ticks(low, usual if beyond else high, count=count - 4)
+    edges = np.array([*ticks, math.inf] if beyond else ticks)
+    labels = [f"{start:,.4g} to {stop:,.4g}" for start, stop in pairwise(ticks)]
+    if beyond:
+        labels.append(f"≥ {ticks[-1]:,.4g}")
+
+    def positions(some: NDArray[np.float64]) -> NDArray[np.int64]:
+        return np.clip(np.searchsorted(edges, some, side="right") - 1, 0, len(labels) - 1)
+
+    return labels, positions
 
 
 def stack(title: str, counts: Mapping[str, int], *, styles: Mapping[str, str]) -> Chart:
@@ -174,28 +201,6 @@ def intervals(
         chart.shapes.append(words)
         chart.rows.append([name, *[f"{end:.4g}" for end in (value, start, stop)]])
     return chart
-
-
-def _bins(
-    values: NDArray[np.float64],
-) -> tuple[list[str], Callable[[NDArray[np.float64]], NDArray[np.int64]]]:
-    """Return the names of the bins of values, and what tells the bins of some of them."""
-    distinct = np.unique(values)
-    if len(distinct) <= 11:
-        return [f"{value:.4g}" for value in distinct], lambda some: np.searchsorted(distinct, some)
-    low, high = float(distinct[0]), float(distinct[-1])
-    usual = float(np.quantile(values, 0.98))
-    beyond = high - low > 2 * (usual - low) > 0
-    ticks = _ticks(low, usual if beyond else high, count=NUM_BINS - 4)
-    edges = np.array([*ticks, math.inf] if beyond else ticks)
-    labels = [f"{start:,.4g} to {stop:,.4g}" for start, stop in pairwise(ticks)]
-    if beyond:
-        labels.append(f"≥ {ticks[-1]:,.4g}")
-
-    def positions(some: NDArray[np.float64]) -> NDArray[np.int64]:
-        return np.clip(np.searchsorted(edges, some, side="right") - 1, 0, len(labels) - 1)
-
-    return labels, positions
 
 
 def _ticks(low: float, high: float, *, count: int = 4, whole: bool = False) -> list[float]:

@@ -11,7 +11,7 @@ from typing import Any
 from rolloutlib.evals._plain import to_text
 from rolloutlib.evals._records import EvaluationRecord, Outcome
 from rolloutlib.evals._rows import to_row
-from rolloutlib.evals.reports._report import Report
+from rolloutlib.evals.reports._report import Report, interval_of
 from rolloutlib.evals.statistics import Estimate, Interval
 
 __all__ = [
@@ -138,13 +138,13 @@ def comparison_figures(report: Report) -> list[Figure]:
     left_out = f"; {comparison.num_left_out:,} left out" if comparison.num_left_out else ""
 
     def mean(name: str, estimate: Estimate) -> Figure:
-        return Figure(name, number(estimate.value), interval_words(estimate.t_interval()))
+        return Figure(name, number(estimate.value), interval_words(interval_of(estimate)))
 
     paired = f"{interval_words(comparison.difference.t_interval())}, paired over {compared}"
     found = [
-        mean("baseline", comparison.baseline),
-        mean("this run", comparison.candidate),
         Figure("difference", f"{comparison.difference.value:+.4g}", f"{paired}{left_out}"),
+        mean("this run", comparison.candidate),
+        mean("baseline", comparison.baseline),
         Figure("p-value", f"{comparison.p_value:.3g}", "paired t test that the difference is 0"),
     ]
     exact = "McNemar's exact test" if comparison.mcnemar_p_value is not None else "sign test"

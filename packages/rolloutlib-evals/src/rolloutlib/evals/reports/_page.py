@@ -25,7 +25,7 @@ from rolloutlib.evals.reports._figures import (
     settings_words,
 )
 from rolloutlib.evals.reports._payload import chunks, script_json, to_config
-from rolloutlib.evals.reports._report import Report
+from rolloutlib.evals.reports._report import Report, interval_of
 from rolloutlib.evals.reports._text import visible
 
 __all__ = ["write_html"]
@@ -52,10 +52,13 @@ def write_html(
     """
     path = Path(path)
     part = path.with_name(f"{path.name}.part")
-    with part.open("w", encoding="utf-8", newline="\n") as file:
-        for text in _template().generate(_context(report, tokens=tokens, token_text=token_text)):
-            file.write(text)
-    part.replace(path)
+    try:
+        with part.open("w", encoding="utf-8", newline="\n") as file:
+            context = _context(report, tokens=tokens, token_text=token_text)
+            file.writelines(_template().generate(context))
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def _context(
@@ -140,7 +143,7 @@ def _comparison_charts(report: Report) -> Iterator[Chart]:
         (report.baseline.title, "baseline", comparison.baseline),
         (report.title, "candidate", comparison.candidate),
     ):
-        interval = estimate.t_interval()
+        interval = interval_of(estimate)
         rows.append((visible(name), style, estimate.value, interval.low, interval.high))
     yield intervals("Means over the items that both have, with 95% intervals", rows)
     interval = comparison.difference.t_interval()

@@ -11,8 +11,9 @@ from rolloutlib.evals._log import read_log
 from rolloutlib.evals._records import EvaluationRecord
 from rolloutlib.evals._results import BenchmarkResult
 from rolloutlib.evals.reports._report import Report
-from rolloutlib.rollouts import TrajectoryGroup
+from rolloutlib.rollouts import RolloutError, Trajectory, TrajectoryGroup
 from rolloutlib.rollouts._codec import Decode
+from rolloutlib.scores import Score
 from rolloutlib.storage import read_groups, read_settings
 
 __all__ = ["read_report"]
@@ -56,20 +57,26 @@ def member_records(index: int, group: TrajectoryGroup[Any, Any, Any]) -> Iterato
         index: Which group of its file it is, from 0.
         group: The group.
     """
-    members = [
-        *zip(group.trajectories, group.scores, [None] * len(group.trajectories), strict=True),
-        *[(None, None, error) for error in group.errors],
-    ]
-    for position, (trajectory, score, error) in enumerate(members):
-        number = error.index if trajectory is None and error else trajectory and trajectory.member
-        member = position if number is None else number
-        yield EvaluationRecord.from_group(
-            TrajectoryGroup[Any, Any, Any](
-                {"index": index, "epoch": member, "item": group.item},
-                group.item_id,
-                () if trajectory is None else [trajectory],
-                () if score is None else [score],
-                () if error is None else [error],
-                retried=[failure for failure in group.retried if failure.index == member],
-            )
-        )
+    for position, (trajectory, score) in enumerate(
+        zip(group.trajectories, group.scores, strict=True)
+    ):
+        member = position if trajectory.member is None else trajectory.member
+        yield _record(index, member, group, [trajectory], [score], [])
+    for position, error in enumerate(group.errors, len(group.trajectories)):
+        member = position if error.index is None else error.index
+        yield _record(index, member, group, [], [], [error])
+
+
+def _record(
+    index: int,
+    member: int,
+    group: TrajectoryGroup[Any, Any, Any],
+    trajectories: list[Trajectory[Any, Any]],
+    scores: list[Score],
+    errors: list[RolloutError],
+) -> EvaluationRecord:
+    sample = {"index": index, "epoch": member, "item": group.item}
+    retried = [failure for failure in group.retried if failure.index == member]
+    return EvaluationRecord.from_group(
+        TrajectoryGroup(sample, group.item_id, trajectories, scores, errors, retried=retried)
+    )

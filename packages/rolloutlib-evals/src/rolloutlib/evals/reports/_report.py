@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Literal, TypeAlias, get_args
@@ -13,7 +14,7 @@ from rolloutlib.evals.reports._conversation import conversation
 from rolloutlib.evals.statistics import Comparison, Estimate, Interval, compare, mean_score
 from rolloutlib.rollouts import Step
 
-__all__ = ["Change", "Report", "item_name"]
+__all__ = ["Change", "Report", "interval_of", "item_name"]
 
 Change: TypeAlias = Literal["better", "worse", "equal"]
 """How an item fares against the baseline."""
@@ -61,7 +62,7 @@ class Report:
         self.settings: Mapping[str, Any] = dict(settings or {})
         self.baseline = baseline
         self.estimate: Estimate = mean_score(result.item_scores)
-        self.interval: Interval = _interval(self.estimate)
+        self.interval: Interval = interval_of(self.estimate)
         self.samples: Mapping[str, EvaluationRecord] = _named(result)
         self.comparison: Comparison | None = None
         if baseline is not None:
@@ -114,6 +115,25 @@ class Report:
                 lengths[name] = sum(counts)
         return lengths
 
+    def sample(self, name: str) -> EvaluationRecord:
+        """Return the sample of a name.
+
+        Args:
+            name: Its name, or that of an item which has only one sample.
+
+        Raises:
+            LookupError: There is none; the message has the nearest names.
+        """
+        if name in self.samples:
+            return self.samples[name]
+        mine = [each for each, record in self.samples.items() if item_name(record) == name]
+        if len(mine) == 1:
+            return self.samples[mine[0]]
+        near = mine or difflib.get_close_matches(name, self.samples)
+        hint = f"; did you mean {', '.join(map(repr, near[:5]))}?" if near else ""
+        msg = f"there is no sample {name!r} in {self.title!r}{hint}"
+        raise LookupError(msg)
+
     def select(
         self,
         *,
@@ -156,6 +176,14 @@ class Report:
         }
 
 
+def interval_of(estimate: Estimate) -> Interval:
+    """Return Wilson's interval where each item has one sample of 0 or 1, else that of Student's t."""
+    try:
+        return estimate.wilson_interval() if _is_single(estimate) else estimate.t_interval()
+    except ValueError:  # a score is neither 0 nor 1
+        return estimate.t_interval()
+
+
 def item_name(record: EvaluationRecord) -> str:
     """Return the name by which statistics know the item of a record."""
     return str(record.index) if record.item_id is None else record.item_id
@@ -182,13 +210,6 @@ def _named(result: BenchmarkResult) -> dict[str, EvaluationRecord]:
             name = f"{name}@{record.index}"
         samples[name] = record
     return samples
-
-
-def _interval(estimate: Estimate) -> Interval:
-    try:
-        return estimate.wilson_interval() if _is_single(estimate) else estimate.t_interval()
-    except ValueError:  # a score is neither 0 nor 1
-        return estimate.t_interval()
 
 
 def _is_single(estimate: Estimate) -> bool:

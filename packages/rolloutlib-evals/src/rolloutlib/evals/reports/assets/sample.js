@@ -43,7 +43,7 @@ function errorView(error) {
 }
 
 function conversationView(turns, steps, heading) {
-  const view = make("div", { class: "conversation" }, make(heading, {}, "Conversation"));
+  const view = make("div", { class: turns.length > 40 ? "conversation many" : "conversation" }, make(heading, {}, "Conversation"));
   if (!turns.length) view.append(make("p", { class: "hint" }, "Nothing was recorded."));
   view.append(...turns.map((turn) => turnView(turn, steps)));
   return view;

@@ -1,5 +1,6 @@
 const SHOWN = 20_000; // characters of a text that are shown at once
 const HEAD = 8_000;
+const BLOCK = 5_000; // that are laid out at once
 const AROUND = 400;
 const MOST_MARKS = 2_000;
 
@@ -37,7 +38,7 @@ function words(tag, text, attributes = {}) {
 }
 
 // Moves a place in a text out of the middle of a character of two units.
-function whole16(text, place) {
+function inside(text, place) {
   const code = text.charCodeAt(place);
   return code >= 0xdc00 && code <= 0xdfff ? place - 1 : place;
 }
@@ -50,7 +51,7 @@ function longText(text, highlights = [], attributes = {}) {
   if (text.length > SHOWN) {
     const near = marks.map(({ start, stop }) => [start - AROUND, Math.min(stop, start + SHOWN) + AROUND]);
     open = [[0, HEAD], ...near, [text.length - HEAD / 2, text.length]]
-      .map(([start, stop]) => [whole16(text, Math.max(start, 0)), whole16(text, Math.min(stop, text.length))])
+      .map(([start, stop]) => [inside(text, Math.max(start, 0)), inside(text, Math.min(stop, text.length))])
       .sort((a, b) => a[0] - b[0]);
   }
   let place = 0;
@@ -70,13 +71,28 @@ function gap(text, start, stop, marks) {
   return button;
 }
 
+// Browsers lay out long paragraphs slowly, so long texts are cut into blocks, at the ends of lines if there are any.
 function marked(text, from, to, marks) {
+  if (to - from <= BLOCK) return markedBlock(text, from, to, marks);
+  const whole = make("span");
+  for (let start = from; start < to; ) {
+    const line = text.lastIndexOf("\n", start + BLOCK) + 1;
+    const stop = start + BLOCK >= to ? to : line > start ? line : inside(text, start + BLOCK);
+    const block = markedBlock(text, start, stop, marks);
+    block.className = "block";
+    whole.append(block);
+    start = stop;
+  }
+  return whole;
+}
+
+function markedBlock(text, from, to, marks) {
   const piece = make("span");
   let place = from;
   for (const mark of marks) {
     const start = Math.max(mark.start, place);
     const stop = Math.min(mark.stop, to);
-    if (mark.start > to || mark.start < from || stop < start) continue;
+    if (mark.start < from || mark.start > to || (mark.start === to && to < text.length) || stop < start) continue;
     append(piece, text.slice(place, start));
     piece.append(
       append(make("mark", { class: mark.status, title: mark.label }), text.slice(start, stop)),
