@@ -231,6 +231,9 @@ def by_place(number: int, /) -> None: ...
 def of_a_lock(lock: Counter) -> None: ...
 
 
+def with_a_field(limit: int = Field(5, gt=0)) -> None: ...
+
+
 def of_nothing_known(value: int) -> None: ...
 
 
@@ -247,6 +250,7 @@ of_nothing_known.__annotations__ = {"value": "Missing"}
         (by_place, "by name"),
         (of_a_lock, "an annotation of tool 'of_a_lock' has no JSON schema"),
         (of_nothing_known, "'Missing' is not defined.*at the top of a module"),
+        (with_a_field, "is a Field.*write Annotated"),
         (5, "made of a function, got 5"),
         (Tool(search), "made of a function"),
     ],

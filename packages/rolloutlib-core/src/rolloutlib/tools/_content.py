@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Sequence
 from typing import Any, cast
 
 import pydantic_core
@@ -25,7 +26,7 @@ def to_content(result: Any) -> str | list[ContentPart]:
     """
     if isinstance(result, str):
         return to_unicode(result)
-    many = cast("list[Any]", list(result) if isinstance(result, (list, tuple)) else [result])  # pyright: ignore[reportUnknownArgumentType]
+    many = cast("Sequence[Any]", result if isinstance(result, (list, tuple)) else [result])
     parts = [_part(one) for one in many]
     if not any(parts):
         return _json(result)

@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MethodType
-from typing import TYPE_CHECKING, Annotated, Any, NotRequired, Required, cast
+from typing import TYPE_CHECKING, Any, NotRequired, Required, cast
 
 import pydantic
 import pydantic_core
@@ -110,9 +110,15 @@ def _field(parameter: inspect.Parameter, place: str) -> Any:
         remedy = "make the tool of the method of an instance" if parameter.name == "self" else ""
         msg = f"parameter {parameter.name!r} of {place} has no annotation: {remedy or 'add one'}"
         raise TypeError(msg)
+    if isinstance(parameter.default, pydantic.fields.FieldInfo):
+        msg = (
+            f"the default of parameter {parameter.name!r} of {place} is a Field, which the function "
+            "would be given: write Annotated[..., Field(...)] = default"
+        )
+        raise TypeError(msg)
     # The function knows its own defaults, so they are not filled in.
     kind: Any = Required if parameter.default is parameter.empty else NotRequired
-    return kind[Annotated[parameter.annotation, pydantic.Field()]]
+    return kind[parameter.annotation]
 
 
 def _add_default(entry: dict[str, Any], default: object) -> None:

@@ -86,8 +86,8 @@ class Tool(Generic[P, R]):
         if timeout is not None and to_float(timeout, "timeout") <= 0:
             msg = f"timeout must be positive, got {timeout!r}"
             raise ValueError(msg)
-        kinds = catch if isinstance(catch, tuple) else (catch,)
-        if not all(isinstance(kind, type) and issubclass(kind, Exception) for kind in kinds):  # pyright: ignore[reportUnnecessaryIsInstance]
+        kinds = cast("tuple[object, ...]", catch if isinstance(catch, tuple) else (catch,))
+        if not all(isinstance(kind, type) and issubclass(kind, Exception) for kind in kinds):
             msg = f"catch must be a class of exceptions, or a tuple of them, got {catch!r}"
             raise TypeError(msg)
         self._signature = read_signature(function, f"tool {name!r}")
