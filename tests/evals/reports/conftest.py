@@ -13,7 +13,8 @@ from selenium import webdriver
 from evals.reports.pages import Page
 from rolloutlib.evals.reports import Report, write_html
 
-CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+DRIVER = shutil.which("chromedriver")
 
 
 @pytest.fixture(scope="session")

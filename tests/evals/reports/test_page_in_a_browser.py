@@ -17,6 +17,8 @@ from rolloutlib.evals import BenchmarkResult, run_benchmark
 from rolloutlib.evals.benchmarks import gsm8k
 from rolloutlib.evals.reports import Report, read_report
 
+pytestmark = pytest.mark.slow
+
 OpenPage = Callable[..., Page]
 
 

@@ -47,8 +47,9 @@ def test_the_summary_tells_failures_by_kind(console: Console, tmp_path: Path) ->
     print_summary(read_report(write_groups(tmp_path / "groups.jsonl")), console)
     lines = printed(console)
     assert "1 builtins.TimeoutError in policy failed" in lines
-    assert "bounds 0.5 to 0.6429 had the 1 failed ones all scored 0, or all 1" in lines
-    assert any(line.startswith("mean over items") for line in lines)
+    assert "bounds 0.5 to 0.6429 if what failed (1) all scored 0, or all 1" in lines
+    assert "score 0.5 mean over 7 samples of 3 items" in lines
+    assert "mean over items 0.5625 0.1517 to 0.9733 (95% t); each item counts the same" in lines
 
 
 def test_the_summary_compares(console: Console) -> None:

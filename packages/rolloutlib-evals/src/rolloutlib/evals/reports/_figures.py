@@ -20,6 +20,7 @@ __all__ = [
     "Kind",
     "comparison_figures",
     "component_figures",
+    "count_words",
     "figures",
     "interval_words",
     "number",
@@ -60,16 +61,20 @@ class Figure:
 def figures(report: Report) -> list[Figure]:
     """Return the headline figures, with intervals and denominators."""
     result, estimate = report.result, report.estimate
-    samples = f"mean over {_count(result.num_examples, 'sample')}"
-    samples += f" of {_count(len(estimate.items), 'item')}"
-    score = Figure("score", number(result.score), f"{interval_words(report.interval)}; {samples}")
-    found = [score]
-    if not math.isclose(result.score, estimate.value, abs_tol=1e-12) and estimate.items:
-        note = "each item counts the same; the interval is of this mean"
-        found.append(Figure("mean over items", number(estimate.value), note))
+    samples = f"mean over {count_words(result.num_examples, 'sample')}"
+    samples += f" of {count_words(len(estimate.items), 'item')}"
+    interval = interval_words(report.interval)
+    if math.isclose(result.score, estimate.value, abs_tol=1e-12) or not estimate.items:
+        found = [Figure("score", number(result.score), f"{interval}; {samples}")]
+    else:  # items have different numbers of samples, and the interval is of this mean
+        note = f"{interval}; each item counts the same"
+        found = [
+            Figure("score", number(result.score), samples),
+            Figure("mean over items", number(estimate.value), note),
+        ]
     if result.num_errors:
         low, high = result.score_bounds
-        note = f"had the {result.num_errors:,} failed ones all scored 0, or all 1"
+        note = f"if what failed ({result.num_errors:,}) all scored 0, or all 1"
         found.append(Figure("bounds", f"{number(low)} to {number(high)}", note))
     if result.score_completed is not None and result.num_completed < result.num_examples:
         note = f"mean over the {result.num_completed:,} neither failed nor truncated"
@@ -134,7 +139,7 @@ def comparison_figures(report: Report) -> list[Figure]:
     comparison = report.comparison
     if comparison is None:
         return []
-    compared = _count(comparison.difference.num_items, "item")
+    compared = count_words(comparison.difference.num_items, "item")
     left_out = f"; {comparison.num_left_out:,} left out" if comparison.num_left_out else ""
 
     def mean(name: str, estimate: Estimate) -> Figure:
@@ -176,5 +181,6 @@ def number(value: float) -> str:
     return "unknown" if math.isnan(value) else f"{value:,.4g}"
 
 
-def _count(count: int, noun: str) -> str:
+def count_words(count: int, noun: str) -> str:
+    """Return how many there are of something."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"

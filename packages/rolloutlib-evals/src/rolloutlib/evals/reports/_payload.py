@@ -265,9 +265,9 @@ def _row(row: TokenSequence) -> dict[str, Any]:
 
 
 def _snippet(record: EvaluationRecord) -> str:
-    """Return the beginning of what was asked."""
+    """Return the beginning of what was asked, or else of what went wrong."""
     if record.trajectory is None:
-        return _shortened(to_text(record.item)) or ""
+        return _shortened(record.error) or ""
     turns = conversation(Trajectory(record.trajectory.initial_observation))
     asked = [turn.text for turn in turns if turn.role != "system"]
     return _shortened(asked[0] if asked else "") or ""

@@ -17,6 +17,7 @@ from rolloutlib.evals.reports._figures import (
     Figure,
     comparison_figures,
     component_figures,
+    count_words,
     figures,
     number,
     outcome_counts,
@@ -74,7 +75,7 @@ def print_summary(report: Report, console: Console | None = None) -> None:
         console.print("\nComponents", style="bold")
         table = _grid(2)
         for name, mean, count in components:
-            over = Text(f"over {count:,} samples", "dim")
+            over = Text(f"over {count_words(count, 'sample')}", "dim")
             table.add_row(_text(name), number(mean), over)
         console.print(table)
     scores = [record.score.value for record in report.samples.values() if record.score]

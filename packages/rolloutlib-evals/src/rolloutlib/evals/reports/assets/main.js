@@ -6,7 +6,7 @@ let chosen = null;
 function sampleRow(place) {
   const answer = main.expected[place] === null ? null : [main.extracted[place] ?? "none", main.expected[place]];
   return [
-    badge(main.outcome[place]),
+    make("span", {}, badge(main.outcome[place]), make("span", { class: "spoken" }, config.outcomes[main.outcome[place]][1])),
     make("span", { class: "name" }, words("span", main.name[place])),
     make("span", { class: "figure" }, main.score[place] === null ? config.outcomes[main.outcome[place]][1] : number(main.score[place])),
     words("span", main.snippet[place], { class: "snippet" }),
@@ -22,13 +22,13 @@ function itemRow(item) {
     if (run) strip.append(make("span", { class: "dim" }, " was "));
     strip.append(...places.slice(0, 16).map((place) => {
       const [sign, name] = config.outcomes[config.runs[run].outcome[place]];
-      return make("span", { class: `badge ${config.runs[run].outcome[place]}`, title: name }, sign);
+      return make("span", { class: `badge ${config.runs[run].outcome[place]}`, title: name, role: "img", "aria-label": name }, sign);
     }));
     if (places.length > 16) strip.append(` +${places.length - 16}`);
   });
   const first = item.samples[0].length ? main.snippet[item.samples[0][0]] : config.runs[1].snippet[item.samples[1][0]];
   return [
-    item.change ? make("span", { class: `badge ${item.change}`, title: item.change }, signs[item.change]) : make("span"),
+    item.change ? make("span", {}, make("span", { class: `badge ${item.change}`, title: item.change, "aria-hidden": "true" }, signs[item.change]), make("span", { class: "spoken" }, item.change)) : make("span"),
     make("span", { class: "name" }, words("span", item.name)),
     make("span", { class: "figure" }, item.change ? signed(difference(item)) : number(item.values[0])),
     words("span", first, { class: "snippet" }),
