@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import functools
 import pickle
+import subprocess
+import sys
 from enum import Enum
 from typing import Annotated, Any, Literal
 
@@ -211,6 +213,22 @@ def test_tools_are_copied_and_pickled(tool: Tool[..., Any]) -> None:
     for twin in (copy.deepcopy(tool), pickle.loads(pickle.dumps(tool))):  # noqa: S301
         assert twin.definition == tool.definition
         assert (twin.timeout, twin.strict) == (tool.timeout, tool.strict)
+
+
+def test_a_program_needs_to_import_nothing_else() -> None:
+    script = (
+        "import rolloutlib\n"
+        "def double(number: int = 1) -> int: return 2 * number\n"
+        "call = {'name': 'double', 'arguments': {'number': 4}}\n"
+        "print(rolloutlib.Tool(double).call(call).message['content'])\n"
+        "def wrong(of: rolloutlib.Dataset) -> None: ...\n"
+        "try: rolloutlib.Tool(wrong)\n"
+        "except TypeError as error: print(error)\n"
+    )
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    number, problem = run.stdout.splitlines()[:2]
+    assert number == "8"
+    assert "an annotation of tool 'wrong' has no JSON schema" in problem
 
 
 def untyped(a: int) -> None: ...

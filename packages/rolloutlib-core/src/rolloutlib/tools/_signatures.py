@@ -81,7 +81,7 @@ def _read(function: Callable[..., Any], place: str) -> Signature:
     try:
         adapter: TypeAdapter[dict[str, Any]] = pydantic.TypeAdapter(arguments)
         schema = adapter.json_schema(schema_generator=_untitled())
-    except pydantic.errors.PydanticUserError as error:
+    except pydantic.PydanticUserError as error:
         msg = f"an annotation of {place} has no JSON schema: {error.message}"
         raise TypeError(msg) from error
     del schema["title"]
@@ -110,7 +110,7 @@ def _field(parameter: inspect.Parameter, place: str) -> Any:
         remedy = "make the tool of the method of an instance" if parameter.name == "self" else ""
         msg = f"parameter {parameter.name!r} of {place} has no annotation: {remedy or 'add one'}"
         raise TypeError(msg)
-    if isinstance(parameter.default, pydantic.fields.FieldInfo):
+    if isinstance(parameter.default, type(pydantic.Field())):
         msg = (
             f"the default of parameter {parameter.name!r} of {place} is a Field, which the function "
             "would be given: write Annotated[..., Field(...)] = default"
