@@ -22,7 +22,12 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 DISTRIBUTIONS = sorted(path.parent.name for path in ROOT.glob("packages/*/pyproject.toml"))
-PARTS = {"rolloutlib-core": "", "rolloutlib-evals": "evals", "rolloutlib-graders": "graders"}
+PARTS = {
+    "rolloutlib-core": "",
+    "rolloutlib-evals": "evals",
+    "rolloutlib-graders": "graders",
+    "rolloutlib-openai": "openai",
+}
 
 
 def run(*command: str | Path, cwd: Path) -> str:
@@ -149,7 +154,8 @@ SETS: dict[str, tuple[list[str], list[str]]] = {
     "core": (["rolloutlib-core"], []),
     "graders": (["rolloutlib-graders"], ["graders"]),
     "evals": (["rolloutlib-evals"], ["evals"]),
-    "all": (["rolloutlib"], ["evals", "graders"]),
+    "openai": (["rolloutlib-openai"], ["openai"]),
+    "all": (["rolloutlib[openai]"], ["evals", "graders", "openai"]),
 }
 
 
@@ -177,7 +183,7 @@ def test_a_part_that_is_absent_says_what_to_install(
     installed: tuple[Installation, list[str]],
 ) -> None:
     installation, parts = installed
-    for part in {"evals", "graders"} - set(parts):
+    for part in {"evals", "graders", "openai"} - set(parts):
         code = f"""
 import rolloutlib
 try:

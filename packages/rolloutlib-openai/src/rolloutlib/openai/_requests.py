@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
-
-import pydantic_core
 
 from rolloutlib.openai._options import PolicyOptions
 from rolloutlib.rollouts import derive_seed
@@ -66,10 +65,10 @@ def join_equal(
         seeds: The seed that each would have alone.
         max_samples: The most samples of a request.
     """
-    equal: dict[bytes, tuple[dict[str, Any], list[int]]] = {}
+    equal: dict[str, tuple[dict[str, Any], list[int]]] = {}
     for position, prompt in enumerate(prompts):
         if prompt is not None:
-            equal.setdefault(pydantic_core.to_json(prompt), (prompt, []))[1].append(position)
+            equal.setdefault(json.dumps(prompt, sort_keys=True), (prompt, []))[1].append(position)
     size = max_samples or max(len(prompts), 1)
     requests: list[Request] = []
     for prompt, positions in equal.values():
