@@ -19,7 +19,7 @@ function itemRow(item) {
   const signs = { better: "▲", worse: "▼", equal: "=" };
   const strip = make("span", { class: "strip" });
   item.samples.forEach((places, run) => {
-    if (run) strip.append(make("span", { class: "dim" }, " was "));
+    if (run) strip.append(make("span", { class: "dim" }, "\u00a0was\u00a0"));
     strip.append(...places.slice(0, 16).map((place) => {
       const [sign, name] = config.outcomes[config.runs[run].outcome[place]];
       return make("span", { class: `badge ${config.runs[run].outcome[place]}`, title: name, role: "img", "aria-label": name }, sign);
