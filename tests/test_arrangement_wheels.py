@@ -155,7 +155,7 @@ SETS: dict[str, tuple[list[str], list[str]]] = {
     "graders": (["rolloutlib-graders"], ["graders"]),
     "evals": (["rolloutlib-evals"], ["evals"]),
     "openai": (["rolloutlib-openai"], ["openai"]),
-    "all": (["rolloutlib[openai]"], ["evals", "graders", "openai"]),
+    "all": (["rolloutlib", "rolloutlib-openai"], ["evals", "graders", "openai"]),
 }
 
 
