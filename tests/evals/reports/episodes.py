@@ -83,6 +83,29 @@ def with_tools() -> Trajectory[Any, Any]:
     return Trajectory(chat, steps, terminated=True)
 
 
+def with_reasoning() -> Trajectory[Any, Any]:
+    """An episode of a hosted model, which tells log probabilities of tokens without ids."""
+    image = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNgYGD4DwABBAEAX+XDSwAAAABJRU5ErkJggg=="
+    content = [
+        {"type": "text", "text": "What is this?"},
+        {"type": "image", "url": image, "alt": "a dot"},
+        {"type": "image", "url": "https://example.org/tracker.png"},
+    ]
+    step: Step[Any, Any] = Step(
+        [{"role": "user", "content": content}],
+        "A dot.",
+        1.0,
+        "A dot.",
+        True,
+        False,
+        {},
+        {"reasoning": "It is very small.", "model": "hosted"},
+        policy_logprobs=[-0.5, -1.5],
+        policy_stop_reason="stop",
+    )
+    return Trajectory(step.observation, [step], terminated=True)
+
+
 def write_groups(path: Path, *, better: float = 0.0) -> Path:
     """Write a file of collected groups: one with tools, one of sums, one with a failure."""
     error = RolloutError(

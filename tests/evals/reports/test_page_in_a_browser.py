@@ -6,20 +6,27 @@ import json
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from selenium.webdriver.common.keys import Keys
 
-from evals.reports.episodes import HOSTILE, hostile_records, write_groups
+from evals.reports.episodes import HOSTILE, hostile_records, with_reasoning, write_groups
 from evals.reports.pages import Page
 from evals.sums import add, sums
-from rolloutlib.evals import BenchmarkResult, run_benchmark
+from rolloutlib import Trajectory
+from rolloutlib.evals import BenchmarkResult, EvaluationRecord, run_benchmark
 from rolloutlib.evals.benchmarks import gsm8k
 from rolloutlib.evals.reports import Report, read_report
 
 pytestmark = pytest.mark.slow
 
 OpenPage = Callable[..., Page]
+
+
+def one_sample(trajectory: Trajectory[Any, Any]) -> Report:
+    record = EvaluationRecord(0, "one", trajectory.score, trajectory=trajectory)
+    return Report(BenchmarkResult.from_records("one", [record]))
 
 
 @pytest.fixture
@@ -58,6 +65,37 @@ def test_the_answer_is_marked_where_it_was_read(page: OpenPage) -> None:
     opened.choose(0)
     assert opened.find("#detail mark").text == "42"
     assert "found, box" in opened.find("#detail mark").get_attribute("title")
+
+
+def test_images_are_shown_if_they_are_at_hand_and_never_loaded(page: OpenPage) -> None:
+    opened = page(one_sample(with_reasoning()))
+    opened.choose(0)
+    [image] = opened.find_all("#detail img")
+    opened.until("return arguments[0].naturalWidth === 1", image)
+    assert image.get_attribute("alt") == "a dot"
+    assert (
+        "image, which is not loaded: https://example.org/tracker.png" in opened.find("#detail").text
+    )
+    assert opened.log() == []
+
+
+def test_reasoning_stands_apart(page: OpenPage) -> None:
+    opened = page(one_sample(with_reasoning()))
+    opened.choose(0)
+    assert [turn.get_attribute("data-role") for turn in opened.find_all(".turn")] == [
+        *("user", "assistant")
+    ]
+    assert "It is very small." not in opened.find("#detail").text
+    opened.run("document.querySelectorAll('#detail .action details').forEach(e => e.open = true)")
+    opened.await_detail("It is very small.")
+
+
+def test_log_probabilities_without_ids_are_shown(page: OpenPage) -> None:
+    opened = page(one_sample(with_reasoning()))
+    opened.choose(0)
+    opened.run("document.querySelectorAll('#detail details').forEach(e => e.open = true)")
+    opened.until("return document.querySelectorAll('.token-row .token').length === 2")
+    assert "2 tokens, 2 sampled, mean log probability -1" in opened.find(".tokens").text
 
 
 def test_a_failure_is_shown_with_its_traceback(groups: Page) -> None:
@@ -169,6 +207,9 @@ def test_all_can_be_done_with_the_keyboard(groups: Page) -> None:
     assert groups.run("return document.activeElement.id") == "list"
     groups.press(Keys.HOME)
     groups.await_detail("1 of 7")
+    groups.press(Keys.ENTER, Keys.TAB, Keys.SPACE)
+    groups.await_detail("2 of 7")
+    assert groups.run("return document.activeElement.textContent") == "Next"
 
 
 def test_every_control_has_a_name_and_every_part_a_heading(groups: Page) -> None:

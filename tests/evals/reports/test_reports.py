@@ -79,6 +79,7 @@ def test_samples_are_selected_by_outcome_score_and_words(tmp_path: Path) -> None
     assert list(report.select(text="IT IS 391")) == ["product#0"]
     assert list(report.select(text="too slow")) == ["slow#1"]
     assert list(report.select(text="sum#3")) == ["sum#3"]
+    assert list(report.select(text='"b": 23')) == ["product#0"]
     assert report.select(text="sum", outcomes=["failed"]) == {}
     assert report.select() == report.samples
 

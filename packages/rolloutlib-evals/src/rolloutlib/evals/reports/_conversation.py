@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from rolloutlib._values import same
@@ -14,6 +14,7 @@ from rolloutlib.scores import Score
 __all__ = ["Call", "Highlight", "Turn", "conversation", "highlights"]
 
 _FIELDS = {"role", "content", "tool_calls", "tool_call_id", "name"}
+_REASONING = ("reasoning", "reasoning_content")
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,8 @@ class Turn:
         calls: The tools that it calls.
         answers: The id of the call that it answers.
         name: Who speaks, if the message tells.
-        extra: What else the message has, such as the reasoning of a model, as JSON.
+        reasoning: What the model thought before, if that is told apart from what it says.
+        extra: What else the message has, as JSON.
     """
 
     role: str
@@ -45,6 +47,7 @@ class Turn:
     calls: tuple[Call, ...] = ()
     answers: str | None = None
     name: str | None = None
+    reasoning: str | None = None
     extra: str | None = None
 
     @property
@@ -81,17 +84,22 @@ def conversation(trajectory: Trajectory[Any, Any]) -> list[Turn]:
     said: list[Turn] = []
     for number, observation in enumerate(trajectory.observations):
         shown = _messages(observation)
-        goes_on = isinstance(observation, (list, tuple)) and same(shown[: len(seen)], seen)
+        is_chat = not (len(shown) == 1 and shown[0] is observation)
+        goes_on = is_chat and same(shown[: len(seen)], seen)
         new = shown[len(seen) :] if goes_on else shown
         heard = [_turn(message, "user", "observation") for message in new]
         if said and _same(heard[: len(said)], said):
             heard = heard[len(said) :]
-        turns += [turn for turn in heard if turn.parts or turn.calls or turn.extra]
+        turns += [
+            turn for turn in heard if turn.parts or turn.calls or turn.extra or turn.reasoning
+        ]
         seen = shown
         if number < len(trajectory.steps):
             action = trajectory.actions[number]
             said = [_turn(message, "assistant", "action", number) for message in _messages(action)]
-            turns += said
+            reasoning = _reasoning(trajectory.steps[number].policy_info)
+            turns += [replace(turn, reasoning=turn.reasoning or reasoning) for turn in said[:1]]
+            turns += said[1:]
     return turns
 
 
@@ -144,7 +152,9 @@ def _turn(message: Any, role: str, other: str, step: int | None = None) -> Turn:
     if isinstance(message, Mapping):
         fields = cast("Mapping[str, Any]", message)
         if "role" in fields:
-            extra = {key: fields[key] for key in fields if key not in _FIELDS}
+            reasoning = _reasoning(fields)
+            known = _FIELDS if reasoning is None else _FIELDS | set(_REASONING)
+            extra = {key: fields[key] for key in fields if key not in known}
             return Turn(
                 to_text(fields["role"]),
                 _parts(fields.get("content")),
@@ -152,11 +162,17 @@ def _turn(message: Any, role: str, other: str, step: int | None = None) -> Turn:
                 tuple([_call(call) for call in fields.get("tool_calls") or ()]),
                 _optional(fields.get("tool_call_id")),
                 _optional(fields.get("name")),
+                reasoning,
                 to_text(extra, indent=2) if extra else None,
             )
         if "name" in fields and "arguments" in fields:
             return Turn(role, (), step, (_call(fields),))
     return Turn(other, (to_text(message, indent=2),), step)
+
+
+def _reasoning(fields: Mapping[str, Any]) -> str | None:
+    told = [fields.get(name) for name in _REASONING]
+    return next((text for text in told if isinstance(text, str) and text), None)
 
 
 def _parts(content: Any) -> tuple[str | Mapping[str, Any], ...]:

@@ -79,6 +79,8 @@ def _context(
                 "img-src data:",
                 "base-uri 'none'",
                 "form-action 'none'",
+                "require-trusted-types-for 'script'",
+                "trusted-types 'none'",
             ]
         ),
         "style": style,

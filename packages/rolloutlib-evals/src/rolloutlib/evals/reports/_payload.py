@@ -18,7 +18,7 @@ from rolloutlib.evals.reports._figures import OUTCOMES, reason
 from rolloutlib.evals.reports._report import Report, item_name
 from rolloutlib.evals.reports._text import HIDDEN, utf16_length
 from rolloutlib.evals.statistics import mean_score
-from rolloutlib.rollouts import Trajectory
+from rolloutlib.rollouts import Step, Trajectory
 from rolloutlib.scores import Score
 from rolloutlib.training import TokenSequence, assemble_rows
 
@@ -42,9 +42,8 @@ def to_config(runs: Sequence[Report]) -> dict[str, Any]:
     report = runs[0]
     return {
         "hidden": HIDDEN,
-        "unit": report.length_unit,
         "outcomes": {outcome: [kind.sign, kind.name] for outcome, kind in OUTCOMES.items()},
-        "runs": [{"title": run.title, **_index(run)} for run in runs],
+        "runs": [{"title": run.title, "unit": run.length_unit, **_index(run)} for run in runs],
         "items": _items(report) if report.comparison is None else _compared(runs),
     }
 
@@ -140,9 +139,9 @@ def to_payload(record: EvaluationRecord, *, tokens: bool = True) -> dict[str, An
     if record.error is not None:
         error = {
             "message": record.error,
-            "type": metadata.pop("error_type", None),
-            "phase": metadata.pop("phase", None),
-            "traceback": metadata.pop("traceback", None),
+            "type": to_text(metadata.pop("error_type", "error")),
+            "phase": to_text(metadata.pop("phase", None) or ""),
+            "traceback": to_text(metadata.pop("traceback", None) or ""),
         }
     steps = [] if trajectory is None else _steps(trajectory)
     payload = {
@@ -188,6 +187,7 @@ def _turn(turn: Turn) -> dict[str, Any]:
         "calls": [_call(call) for call in turn.calls],
         "answers": turn.answers,
         "name": turn.name,
+        "reasoning": turn.reasoning,
         "extra": turn.extra,
     }
     return {key: value for key, value in form.items() if value not in (None, [])}
@@ -245,10 +245,24 @@ def _facts(record: EvaluationRecord) -> dict[str, str]:
 def _rows(trajectory: Trajectory[Any, Any]) -> list[dict[str, Any]]:
     """Return the tokens as rows for training, in which the mask tells the sampled ones."""
     told = [step.policy_logprobs is not None for step in trajectory.steps if step.policy_tokens]
-    rows, _ = assemble_rows(
+    rows, report = assemble_rows(
         trajectory, logprobs=bool(told) and all(told), missing="skip", aborted=True
     )
+    if report.num_missing_steps:  # there is more to show than can be trained on
+        return [row for index, step in enumerate(trajectory.steps) if (row := _alone(index, step))]
     return [_row(row) for row in rows]
+
+
+def _alone(index: int, step: Step[Any, Any]) -> dict[str, Any] | None:
+    """Return what is known of the tokens of one step; an id that is not is None."""
+    logprobs, prompt = step.policy_logprobs, step.policy_prompt_tokens or ()
+    tokens = step.policy_tokens
+    if tokens is None and logprobs is None:
+        return None
+    sampled = [None] * len(logprobs or ()) if tokens is None else list(tokens)
+    span = [len(prompt), len(prompt) + len(sampled)]
+    form = {"tokens": [*prompt, *sampled], "sampled": [span], "steps": [[*span, index]]}
+    return form if logprobs is None else {**form, "logprobs": _finite(logprobs)}
 
 
 def _row(row: TokenSequence) -> dict[str, Any]:
@@ -259,9 +273,12 @@ def _row(row: TokenSequence) -> dict[str, Any]:
         "steps": [[span.start, span.stop, span.step] for span in row.spans],
     }
     if row.logprobs is not None:
-        logprobs = row.logprobs[row.loss_mask].tolist()
-        form["logprobs"] = [round(each, 4) if math.isfinite(each) else None for each in logprobs]
+        form["logprobs"] = _finite(row.logprobs[row.loss_mask].tolist())
     return form
+
+
+def _finite(logprobs: Sequence[float]) -> list[float | None]:
+    return [round(each, 4) if math.isfinite(each) else None for each in logprobs]
 
 
 def _snippet(record: EvaluationRecord) -> str:

@@ -197,7 +197,9 @@ def _said(name: str, record: EvaluationRecord) -> str:
     """Return all that a search looks at, in folded case."""
     parts = [name, record.error or ""]
     if record.trajectory is not None:
-        parts += [turn.text for turn in conversation(record.trajectory)]
+        for turn in conversation(record.trajectory):
+            parts += [turn.text, turn.reasoning or ""]
+            parts += [text for call in turn.calls for text in (call.name, call.arguments)]
     return "\n".join(parts).casefold()
 
 

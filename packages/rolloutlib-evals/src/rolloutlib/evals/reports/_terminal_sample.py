@@ -20,6 +20,8 @@ from rolloutlib.scores import Score
 
 __all__ = ["print_sample"]
 
+_URL = 60
+
 
 def print_sample(report: Report, name: str, console: Console | None = None) -> None:
     """Print one sample in full: what was said, where the answer was read, and what it scored.
@@ -65,10 +67,13 @@ def _print_conversation(
     said = [number for number, turn in enumerate(turns) if turn.step is not None]
     for place, turn in enumerate(turns):
         console.print(Rule(Text(visible(_title(turn, trajectory))), align="left", style="dim"))
+        if turn.reasoning is not None:
+            console.print(Text(visible(turn.reasoning), "dim italic"))
         last = bool(said) and place == said[-1]
         for index, part in enumerate(turn.parts):
             if not isinstance(part, str):
-                console.print(Text(f"[{part['type']}] {visible(part['url'][:200])}", "dim"))
+                url = part["url"] if len(part["url"]) <= _URL else f"{part['url'][:_URL]}…"
+                console.print(Text(f"[{part['type']}] {visible(url)}", "dim"))
                 continue
             marks = highlights(score, len(part)) if last and index == 0 else []
             console.print(_marked(part, marks))

@@ -55,6 +55,7 @@ async function searchTexts(run, progress) {
     for (const sample of JSON.parse(element.textContent)) {
       const said = (sample.turns || []).flatMap((turn) => [
         ...(turn.parts || []).filter((part) => typeof part === "string"),
+        turn.reasoning || "",
         ...(turn.calls || []).flatMap((call) => [call.name, call.arguments]),
       ]);
       const error = sample.error ? [sample.error.message, sample.error.type || ""] : [];

@@ -11,7 +11,7 @@ function sampleRow(place) {
     make("span", { class: "figure" }, main.score[place] === null ? config.outcomes[main.outcome[place]][1] : number(main.score[place])),
     words("span", main.snippet[place], { class: "snippet" }),
     answer ? make("span", { class: "small" }, words("span", answer[0]), main.outcome[place] === "credited" ? "" : words("span", ` ≠ ${answer[1]}`))
-      : make("span", { class: "small" }, main.length[place] === null ? "" : `${number(main.length[place])} ${config.unit}`),
+      : make("span", { class: "small" }, main.length[place] === null ? "" : `${number(main.length[place])} ${main.unit}`),
   ];
 }
 
@@ -43,13 +43,15 @@ async function choose(row, byHand) {
   remember(isItem ? "item" : "sample", name);
   const view = isItem ? await itemView(row) : sampleView(0, row, await sampleAt(0, row));
   if (chosen !== row) return; // another was chosen meanwhile
+  const pressed = detail.contains(document.activeElement) ? document.activeElement.dataset.step : null;
   detail.replaceChildren(controls(), view);
+  if (pressed) (detail.querySelector(`[data-step="${pressed}"]:enabled`) || detail).focus();
   detail.scrollTop = 0;
   if (byHand && matchMedia("(max-width: 60rem)").matches) enter();
 }
 
 function controls() {
-  const step = (text, by) => make("button", { type: "button", click: () => list.move(by), disabled: by < 0 ? list.position <= 0 : list.position >= list.length - 1 }, text);
+  const step = (text, by) => make("button", { type: "button", "data-step": by, click: () => list.move(by), disabled: by < 0 ? list.position <= 0 : list.position >= list.length - 1 }, text);
   return make("div", { class: "controls" },
     step("Previous", -1), step("Next", 1),
     make("button", { type: "button", class: "back", click: () => box.focus() }, "Back to the list"),

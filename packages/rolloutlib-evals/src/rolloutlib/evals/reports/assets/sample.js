@@ -11,7 +11,7 @@ function sampleView(run, place, sample, { turns = sample.turns || [], title = co
     make("p", { class: "verdict" },
       badge(outcome), ` ${config.outcomes[outcome][1]}`,
       score === null ? "" : make("strong", {}, ` · score ${number(score)}`),
-      index.length[place] === null ? "" : ` · ${index.length[place].toLocaleString("en")} ${config.unit}`,
+      index.length[place] === null ? "" : ` · ${index.length[place].toLocaleString("en")} ${index.unit}`,
     ),
   );
   if (sample.score) view.append(...answerView(sample.score));
@@ -44,7 +44,7 @@ function errorView(error) {
 
 function conversationView(turns, steps, heading) {
   const view = make("div", { class: turns.length > 40 ? "conversation many" : "conversation" }, make(heading, {}, "Conversation"));
-  if (!turns.length) view.append(make("p", { class: "hint" }, "Nothing was recorded."));
+  if (!turns.length) view.append(make("p", { class: "hint" }, "No step was recorded."));
   view.append(...turns.map((turn) => turnView(turn, steps)));
   return view;
 }
@@ -60,8 +60,9 @@ function turnView(turn, steps) {
     title.append(words("small", told.filter((fact) => fact !== null).join(" · ")));
   }
   const folds = turn.role === "tool" || turn.role === "function";
-  const body = (turn.parts || []).map((part) => partView(part, turn.marks));
+  const body = (turn.parts || []).map((part, i) => partView(part, i === 0 ? turn.marks : []));
   const view = make("div", { class: `turn ${step ? "action" : "shown"}`, "data-role": turn.role }, title);
+  if (turn.reasoning) view.append(folded("Reasoning", () => longText(turn.reasoning), { class: "fold" }));
   if (folds && body.length) {
     const all = (turn.parts || []).map((part) => (typeof part === "string" ? part : part.type)).join(" ");
     view.append(folded(words("span", preview(all)), () => make("div", {}, body), { class: "fold" }));

@@ -45,7 +45,7 @@ function tokenRow(row, rank) {
   const stepOf = (place) => row.steps.find(([start, stop]) => place >= start && place < stop);
   const tell = (place) => {
     const id = row.tokens[place];
-    const parts = [`token ${place}`, `id ${id}`];
+    const parts = [`token ${place}`, id === null ? "of unknown id" : `id ${id}`];
     if (sampled.has(place)) {
       const step = stepOf(place);
       parts.push(step ? `sampled at step ${step[2]}` : "sampled");
@@ -60,7 +60,7 @@ function tokenRow(row, rank) {
       const id = row.tokens[place];
       const logprob = row.logprobs && sampled.has(place) ? row.logprobs[sampled.get(place)] : null;
       const name = sampled.has(place) ? `token sampled ${logprob === null ? "" : level(logprob)}` : "token";
-      box.append(words("span", vocabulary(id) ?? id, { class: name, title: tell(place) }), "\u200b");
+      box.append(words("span", vocabulary(id) ?? id ?? "·", { class: name, title: tell(place) }), "\u200b");
     }
     if (to === row.tokens.length) return;
     const left = (row.tokens.length - to).toLocaleString("en");
