@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import pickle
+import socket
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import anyio
+import anyio.from_thread
+import anyio.lowlevel
+import anyio.to_thread
 import pytest
 
 from rolloutlib.envs import ChatEnv
@@ -225,3 +229,24 @@ def test_errors_survive_pickling(server: ScriptedServer) -> None:
         policy("Hi")
     copy = pickle.loads(pickle.dumps(caught.value))  # noqa: S301 - our own
     assert (str(copy), copy.status_code, copy.retry_after) == (str(caught.value), 429, "0.01")
+
+
+@pytest.mark.anyio
+async def test_a_call_that_is_cancelled_leaves_nothing_open(server: ScriptedServer) -> None:
+    begun = anyio.Event()
+    token = anyio.lowlevel.current_token()
+
+    def drip(connection: socket.socket) -> bool:
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{")
+        anyio.from_thread.run_sync(begun.set, token=token)
+        return stall(connection)
+
+    server.plays(drip, respond(ANSWER))
+    policy = AsyncChatPolicy("m", base_url=server.url)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(policy, "2 + 2?")
+        await begun.wait()
+        tasks.cancel_scope.cancel()
+    await anyio.to_thread.run_sync(server.ended.acquire)
+    assert (await policy("2 + 2?")).action == "4"
+    assert [one.connection for one in server.received] == [1, 2]

@@ -41,7 +41,9 @@ class Endpoint(abc.ABC, Generic[ActionT]):
             fields |= {"return_token_ids": True, "return_tokens": True, "verbose": True}
         if options.get("logprobs"):
             fields |= self.logprobs
-        self.fields = {name: value for name, value in fields.items() if value is not None}
+        self.fields: dict[str, object] = {
+            name: value for name, value in fields.items() if value is not None
+        }
         self.extra: Mapping[str, object] = options.get("extra_body") or {}
 
     @property
