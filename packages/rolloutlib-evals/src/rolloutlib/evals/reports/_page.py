@@ -25,7 +25,8 @@ from rolloutlib.evals.reports._figures import (
     reason_counts,
     settings_words,
 )
-from rolloutlib.evals.reports._payload import chunks, script_json, to_config
+from rolloutlib.evals.reports._overview import to_overview
+from rolloutlib.evals.reports._payload import chunks, script_json
 from rolloutlib.evals.reports._report import Report, interval_of
 from rolloutlib.evals.reports._text import visible
 
@@ -67,7 +68,6 @@ def _context(
 ) -> dict[str, Any]:
     style, script = _asset("page.css"), _script()
     runs = [report] if report.baseline is None else [report, report.baseline]
-    config = to_config(runs)
     changes = report.comparison
     counts = outcome_counts(report)
     return {
@@ -112,7 +112,7 @@ def _context(
             "equal": changes.num_equal,
         },
         "grouped": report.baseline is not None or len(report.groups) < len(report.samples),
-        "config": script_json(config),
+        "config": script_json(to_overview(runs)),
         "chunks": _chunks(runs, tokens=tokens),
         "vocabulary": lambda: script_json(_vocabulary(runs, token_text if tokens else None)),
     }
