@@ -8,10 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from rolloutlib.evals._intervals import interval_of
 from rolloutlib.evals._plain import to_text
 from rolloutlib.evals._records import EvaluationRecord, Outcome
 from rolloutlib.evals._rows import to_row
-from rolloutlib.evals.reports._report import Report, interval_of
+from rolloutlib.evals.reports._report import Report
 from rolloutlib.evals.statistics import Estimate, Interval
 
 __all__ = [

@@ -14,6 +14,7 @@ from typing import Any
 import jinja2
 
 import rolloutlib
+from rolloutlib.evals._intervals import interval_of
 from rolloutlib.evals.reports._charts import Chart, histogram, intervals, stack
 from rolloutlib.evals.reports._figures import (
     OUTCOMES,
@@ -27,7 +28,7 @@ from rolloutlib.evals.reports._figures import (
 )
 from rolloutlib.evals.reports._overview import to_overview
 from rolloutlib.evals.reports._payload import chunks, script_json
-from rolloutlib.evals.reports._report import Report, interval_of
+from rolloutlib.evals.reports._report import Report
 from rolloutlib.evals.reports._text import visible
 
 __all__ = ["write_html"]

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Literal, TypeAlias, get_args
 
+from rolloutlib.evals._intervals import interval_of
 from rolloutlib.evals._plain import to_text
 from rolloutlib.evals._records import EvaluationRecord, Outcome
 from rolloutlib.evals._results import BenchmarkResult
@@ -14,7 +15,7 @@ from rolloutlib.evals.reports._conversation import conversation
 from rolloutlib.evals.statistics import Comparison, Estimate, Interval, compare, mean_score
 from rolloutlib.rollouts import Step
 
-__all__ = ["Change", "Report", "interval_of", "item_name"]
+__all__ = ["Change", "Report", "item_name"]
 
 Change: TypeAlias = Literal["better", "worse", "equal"]
 """How an item fares against the baseline."""
@@ -176,14 +177,6 @@ class Report:
         }
 
 
-def interval_of(estimate: Estimate) -> Interval:
-    """Return Wilson's interval where each item has one sample of 0 or 1, else that of Student's t."""
-    try:
-        return estimate.wilson_interval() if _is_single(estimate) else estimate.t_interval()
-    except ValueError:  # a score is neither 0 nor 1
-        return estimate.t_interval()
-
-
 def item_name(record: EvaluationRecord) -> str:
     """Return the name by which statistics know the item of a record."""
     return str(record.index) if record.item_id is None else record.item_id
@@ -212,10 +205,6 @@ def _named(result: BenchmarkResult) -> dict[str, EvaluationRecord]:
             name = f"{name}@{record.index}"
         samples[name] = record
     return samples
-
-
-def _is_single(estimate: Estimate) -> bool:
-    return all(item.num_samples == 1 for item in estimate.items.values())
 
 
 def _check(name: str, given: Collection[str], known: tuple[str, ...]) -> None:
