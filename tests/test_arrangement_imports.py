@@ -110,7 +110,11 @@ def test_a_package_declares_only_what_it_imports(distribution: str) -> None:
 def test_core_never_imports_a_sibling_and_siblings_not_each_other() -> None:
     allowed = {
         CORE: {CORE},
-        "rolloutlib-evals": {CORE, "rolloutlib-evals", "rolloutlib-openai"},  # for the command alone
+        "rolloutlib-evals": {
+            CORE,
+            "rolloutlib-evals",
+            "rolloutlib-openai",
+        },  # for the command alone
         "rolloutlib-graders": {CORE, "rolloutlib-graders"},
         "rolloutlib-openai": {CORE, "rolloutlib-openai"},
     }

@@ -65,6 +65,7 @@ TRANSIENT = {
     "no choices": respond({"choices": []}),
     "wrong shape": respond({"choices": [{"message": {"content": 4}}]}),
     "an error with status 200": respond({"error": {"message": "upstream", "code": 502}}),
+    "a code that is a text": respond({"error": {"message": "busy", "code": "429"}}),
 }
 
 
@@ -82,6 +83,9 @@ PERMANENT = {
     "a wrong key": respond({"error": {"message": "no such key", "code": "invalid"}}, 401),
     "no model": respond({"error": {"message": "the model does not exist"}}, 404),
     "a wrong parameter": respond({"message": "temperature must be at most 2"}, 422),
+    "an error beside no choices": respond(
+        {"error": {"message": "no", "code": 401}, "choices": None}
+    ),
     "no money": respond({"error": {"message": "quota", "code": "insufficient_quota"}}, 429),
 }
 
@@ -95,6 +99,15 @@ def test_what_will_not_pass_is_not_tried_again(
         ask(server, max_retries=0)
     assert not Retry().is_transient(caught.value)
     assert caught.value.status_code in {401, 404, 422, 429}
+
+
+def test_an_address_without_its_usual_end_is_pointed_out(server: ScriptedServer) -> None:
+    url = server.plays(respond({"detail": "Not Found"}, 404)).removesuffix("/v1")
+    with (
+        ChatPolicy("m", base_url=url) as policy,
+        pytest.raises(RequestRefusedError, match=r"Not Found.*ends in /v1"),
+    ):
+        policy("Hi")
 
 
 def test_a_server_that_is_not_there_may_come(ask: Ask) -> None:
@@ -125,7 +138,6 @@ def test_the_wait_that_a_server_asks_for_is_told(server: ScriptedServer, ask: As
         ask(server)  # half an hour is not waited for
     assert caught.value.retry_after == "1800"
     assert caught.value.status_code == 429
-    assert len(server.received) == 1
 
 
 @pytest.mark.parametrize("fault", [OVERLOADED, hang_up, respond_in_part(ANSWER)])
@@ -207,9 +219,8 @@ def test_core_retries_the_episodes_that_a_fault_ended(server: ScriptedServer) ->
             retry=Retry(attempts=2, initial_delay=0),
         )
     assert group.num_completed == 2
-    assert [error.error_type.split(".")[-1] for error in group.retried] == [
-        "ServerUnavailableError"
-    ]
+    kinds = [error.error_type for error in group.retried]
+    assert kinds == ["rolloutlib.openai.ServerUnavailableError"]
 
 
 def test_a_refusal_is_recorded_with_the_server_s_own_words(server: ScriptedServer) -> None:

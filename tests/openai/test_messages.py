@@ -114,6 +114,12 @@ def test_malformed_arguments_are_kept_as_written(server: ScriptedServer, argumen
     assert message == {"role": "assistant", "content": "", "tool_calls": [expected]}
 
 
+def test_arguments_that_a_server_read_as_no_object_are_malformed(server: ScriptedServer) -> None:
+    message = read_from(server, answer(content=None, tool_calls=[call("add", [1])]))
+    expected = {"name": "add", "arguments": {}, "id": "c1", "malformed": "[1]"}
+    assert message.get("tool_calls") == [expected]
+
+
 @pytest.mark.parametrize("arguments", ["", "{}", None, {}])
 def test_a_call_may_have_no_arguments(server: ScriptedServer, arguments: object) -> None:
     message = read_from(server, answer(content=None, tool_calls=[call("now", arguments, None)]))
@@ -165,7 +171,7 @@ def test_reasoning_is_kept_apart_from_the_answer(server: ScriptedServer) -> None
 
 
 def test_parts_of_an_answer_are_put_together(server: ScriptedServer) -> None:
-    parts = [{"type": "thinking", "thinking": []}, {"type": "text", "text": "4"}]
+    parts = [{"type": "thinking", "text": None}, {"type": "text", "text": "4"}]
     with ChatPolicy("m", base_url=server.plays(respond(answer(content=parts)))) as policy:
         assert policy("2 + 2?").action == "4"
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
+import copy
 import logging
+import pickle
 import traceback
 from typing import Any, assert_type
 
-import httpx2
 import openai
 import pytest
 
@@ -77,19 +77,18 @@ def test_seeds_differ_by_episode_step_and_policy(server: ScriptedServer) -> None
     assert all(0 <= seed < 2**31 for seed in sent[:5])
 
 
-def test_reasoning_models_of_openai_are_given_the_name_that_they_know() -> None:
-    bodies: list[Any] = []
-
-    def handle(request: httpx2.Request) -> httpx2.Response:
-        bodies.append(json.loads(request.content))
-        return httpx2.Response(200, json=ANSWER)
-
-    with httpx2.Client(transport=httpx2.MockTransport(handle)) as http:
-        client = openai.OpenAI(api_key=KEY, http_client=http)
+def test_reasoning_models_of_openai_are_given_the_name_that_they_know(
+    server: ScriptedServer,
+) -> None:
+    server.plays(respond(ANSWER))
+    with openai.DefaultHttpxClient(proxy=server.url) as http:
+        client = openai.OpenAI(api_key=KEY, base_url="http://api.openai.com/v1", http_client=http)
         assert ChatPolicy("o9", client=client, max_tokens=5)("Hi").action == "4"
         assert not http.is_closed
-    assert bodies[0]["max_completion_tokens"] == 5
-    assert "max_tokens" not in bodies[0]
+    [request] = server.received
+    assert request.headers["host"] == "api.openai.com"
+    assert request.body["max_completion_tokens"] == 5
+    assert "max_tokens" not in request.body
 
 
 LEAKS: dict[str, Behaviour] = {
@@ -121,6 +120,27 @@ def test_a_key_is_in_no_error_log_or_repr(
     told += [record.getMessage() for record in caplog.records]
     assert server.received[0].headers["authorization"] == f"Bearer {KEY}"
     assert KEY not in "\n".join(told)
+
+
+def test_a_key_that_the_user_s_client_renews_is_in_no_error(server: ScriptedServer) -> None:
+    server.plays(LEAKS["refused"])
+    with openai.OpenAI(base_url=server.url, api_key="sk-before-0123456789") as client:
+        policy = ChatPolicy("m", client=client)
+        client.api_key = KEY
+        with pytest.raises(ModelServerError) as caught:
+            policy("Hi")
+    assert server.received[0].headers["authorization"] == f"Bearer {KEY}"
+    assert KEY not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", [ChatPolicy, AsyncChatPolicy])
+@pytest.mark.parametrize("take", [pickle.dumps, copy.copy, copy.deepcopy])
+def test_a_policy_with_its_key_and_connections_is_neither_pickled_nor_copied(
+    kind: Any, take: Any
+) -> None:
+    policy = kind("m", base_url="http://127.0.0.1:9/v1", api_key=KEY)
+    with pytest.raises(TypeError, match="make it in the process that uses it"):
+        take(policy)
 
 
 def test_the_key_of_the_environment_is_for_the_server_of_the_environment(

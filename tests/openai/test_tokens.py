@@ -35,6 +35,14 @@ WHOLE = {
         {"token_ids": [5, 6], "prompt_token_ids": [1, 2, 3], "logprobs": entries(-0.5, -1)},
         {},
     ),
+    "SGLang from 0.5.23": (
+        {
+            "response_token_ids": [5, 6],
+            "prompt_token_ids": [1, 2, 3],
+            "logprobs": entries(-0.5, -1),
+        },
+        {},
+    ),
 }
 
 
@@ -71,7 +79,11 @@ def test_an_answer_without_tokens_is_whole(server: ScriptedServer) -> None:
 
 MISSING = {
     "no log probabilities": {"token_ids": [5, 6], "logprobs": None},
-    "1 of 2 log probabilities null": {"token_ids": [5, 6], "logprobs": entries(-0.5, None)},
+    "1 of 2 log probabilities missing": {"token_ids": [5, 6], "logprobs": entries(-0.5, None)},
+    "2 of 2 log probabilities missing": {
+        "token_ids": [5, 6],
+        "logprobs": entries(float("nan"), float("-inf")),
+    },
     "1 log probabilities for 2 tokens": {"token_ids": [5, 6], "logprobs": entries(-0.5)},
     "no ids of its tokens": {"logprobs": entries(-0.5, -1)},
 }

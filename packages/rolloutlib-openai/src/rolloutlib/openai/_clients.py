@@ -1,19 +1,18 @@
-"""Clients of the SDK: one for all threads, and one for each event loop."""
+"""Clients of the SDK: one for each process, and one for each event loop."""
 
 from __future__ import annotations
 
 import functools
 import os
 import ssl
-import time
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncGenerator
 from typing import TypedDict
 
-import anyio
-import httpx2
 import openai
 from anyio.lowlevel import RunVar
 
+from rolloutlib.openai._body_limits import BodyLimit
+from rolloutlib.openai._http import httpx
 from rolloutlib.openai._options import PolicyOptions
 
 _TIMEOUT = 600.0
@@ -29,7 +28,7 @@ class ClientSettings(TypedDict):
     api_key: str | None
     base_url: str | None
     max_retries: int
-    timeout: httpx2.Timeout
+    timeout: httpx.Timeout
 
 
 def client_settings(options: PolicyOptions) -> ClientSettings:
@@ -55,20 +54,46 @@ def client_settings(options: PolicyOptions) -> ClientSettings:
         "base_url": base_url,
         "max_retries": 2 if max_retries is None else max_retries,
         # Waiting for a connection is no fault of the server.
-        "timeout": httpx2.Timeout(timeout, connect=min(timeout, _CONNECT_TIMEOUT), pool=None),
+        "timeout": httpx.Timeout(timeout, connect=min(timeout, _CONNECT_TIMEOUT), pool=None),
     }
 
 
-def make_client(options: PolicyOptions) -> openai.OpenAI:
-    """Return a client with the options of a policy, for any number of threads."""
-    limit = BodyLimit(options)
-    http = httpx2.Client(
-        limits=_limits(options),
-        verify=_ssl_context(),
-        follow_redirects=True,
-        event_hooks={"response": [limit.bound]},
-    )
-    return openai.OpenAI(**client_settings(options), http_client=http)
+class Clients:
+    """A client for all threads, but for each process, since a fork's connections are its parent's.
+
+    Args:
+        options: Those of the policy.
+        client: One of the user's, for all processes, which is never closed.
+    """
+
+    def __init__(self, options: PolicyOptions, client: openai.OpenAI | None) -> None:
+        self._is_given = client is not None
+        self._limits = _limits(options)
+        self._body_limit = BodyLimit(options.get("timeout") or _TIMEOUT)
+        self.template = client or openai.OpenAI(
+            **client_settings(options), http_client=self._http()
+        )
+        self._client, self._process = self.template, os.getpid()
+
+    def get(self) -> openai.OpenAI:
+        """Return the client of the running process."""
+        if not self._is_given and self._process != os.getpid():
+            client = self.template.with_options(http_client=self._http())
+            self._client, self._process = client, os.getpid()
+        return self._client
+
+    def close(self) -> None:
+        """Close the client of the running process."""
+        if not self._is_given:
+            self._client.close()
+
+    def _http(self) -> httpx.Client:
+        return httpx.Client(
+            limits=self._limits,
+            verify=_ssl_context(),
+            follow_redirects=True,
+            event_hooks={"response": [self._body_limit.bound]},
+        )
 
 
 class AsyncClients:
@@ -85,7 +110,7 @@ class AsyncClients:
     def __init__(self, options: PolicyOptions, client: openai.AsyncOpenAI | None) -> None:
         self._is_given = client is not None
         self._limits = _limits(options)
-        self._limit = BodyLimit(options)
+        self._body_limit = BodyLimit(options.get("timeout") or _TIMEOUT)
         self.template = client or openai.AsyncOpenAI(
             **client_settings(options), http_client=self._http()
         )
@@ -111,12 +136,12 @@ class AsyncClients:
             self._session.set(None)
             await session[1].aclose()
 
-    def _http(self) -> httpx2.AsyncClient:
-        return httpx2.AsyncClient(
+    def _http(self) -> httpx.AsyncClient:
+        return httpx.AsyncClient(
             limits=self._limits,
             verify=_ssl_context(),
             follow_redirects=True,
-            event_hooks={"response": [self._limit.abound]},
+            event_hooks={"response": [self._body_limit.abound]},
         )
 
 
@@ -132,86 +157,11 @@ async def _close_at_end(client: openai.AsyncOpenAI) -> _Closer:
 
 @functools.cache
 def _ssl_context() -> ssl.SSLContext:
-    return httpx2.create_ssl_context()  # takes a tenth of a second
+    return httpx.create_ssl_context()  # takes a tenth of a second
 
 
-def _limits(options: PolicyOptions) -> httpx2.Limits:
+def _limits(options: PolicyOptions) -> httpx.Limits:
     most = options.get("max_connections")
-    return httpx2.Limits(
+    return httpx.Limits(
         max_connections=most, max_keepalive_connections=most, keepalive_expiry=_KEEPALIVE
     )
-
-
-class BodyLimit:
-    """Bounds how long the body of an answer may take, also if its bytes come one by one.
-
-    Args:
-        options: Those of the policy.
-    """
-
-    def __init__(self, options: PolicyOptions) -> None:
-        self._seconds = options.get("timeout") or _TIMEOUT
-
-    def bound(self, response: httpx2.Response) -> None:
-        """Bound an answer whose headers have come."""
-        if isinstance(response.stream, httpx2.SyncByteStream):
-            response.stream = _BoundStream(response, response.stream, self._seconds)
-
-    async def abound(self, response: httpx2.Response) -> None:
-        """Bound an answer whose headers have come."""
-        if isinstance(response.stream, httpx2.AsyncByteStream):
-            response.stream = _AsyncBoundStream(response, response.stream, self._seconds)
-
-
-class _Deadline:
-    def __init__(self, response: httpx2.Response, seconds: float) -> None:
-        self._request = response.request
-        self._seconds = seconds
-        self._time = time.monotonic() + seconds
-
-    @property
-    def left(self) -> float:
-        return self._time - time.monotonic()
-
-    def error(self) -> httpx2.ReadTimeout:
-        msg = f"the answer had begun, but did not end in {self._seconds} seconds"
-        return httpx2.ReadTimeout(msg, request=self._request)
-
-
-class _BoundStream(httpx2.SyncByteStream):
-    def __init__(
-        self, response: httpx2.Response, stream: httpx2.SyncByteStream, seconds: float
-    ) -> None:
-        self._deadline = _Deadline(response, seconds)
-        self._stream = stream
-
-    def __iter__(self) -> Iterator[bytes]:
-        for chunk in self._stream:
-            if self._deadline.left < 0:
-                raise self._deadline.error()
-            yield chunk
-
-    def close(self) -> None:
-        self._stream.close()
-
-
-class _AsyncBoundStream(httpx2.AsyncByteStream):
-    def __init__(
-        self, response: httpx2.Response, stream: httpx2.AsyncByteStream, seconds: float
-    ) -> None:
-        self._deadline = _Deadline(response, seconds)
-        self._stream = stream
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        chunks = aiter(self._stream)
-        chunk: bytes | None = b""
-        while chunk is not None:
-            yield chunk
-            # Cancelled from within, the generators of the libraries below end too.
-            with anyio.move_on_after(self._deadline.left) as scope:
-                chunk = await anext(chunks, None)
-            if scope.cancelled_caught:
-                raise self._deadline.error()
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()

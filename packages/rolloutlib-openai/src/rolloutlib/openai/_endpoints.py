@@ -10,7 +10,7 @@ from rolloutlib.openai._messages import write_chat
 from rolloutlib.openai._options import PolicyOptions, check_options
 from rolloutlib.openai._replies import Choice
 from rolloutlib.rollouts import ActionT
-from rolloutlib.tools import Toolset, read_call
+from rolloutlib.tools import Toolset
 from rolloutlib.types import Message, ToolDefinition
 
 Prompt: TypeAlias = dict[str, Any]
@@ -101,11 +101,8 @@ class ChatEndpoint(Endpoint[ActionT]):
         if not self._acts_by_message:
             return cast("ActionT", said.text)
         message: Message = {"role": "assistant", "content": said.text}
-        if said.tool_calls:
-            message["tool_calls"] = [
-                read_call(call.function.name or "", call.function.arguments, call.id)
-                for call in said.tool_calls
-            ]
+        if calls := said.to_calls():
+            message["tool_calls"] = calls
         return cast("ActionT", message)
 
 

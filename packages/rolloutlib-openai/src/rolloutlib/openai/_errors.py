@@ -52,16 +52,17 @@ class Redaction:
     """Takes a key out of texts that a server or a library wrote.
 
     Args:
-        key: The key.
+        client: Has the key, which it may renew with each request.
     """
 
-    def __init__(self, key: str) -> None:
-        self._key = key
+    def __init__(self, client: openai.OpenAI | openai.AsyncOpenAI) -> None:
+        self._client = client
 
     def __call__(self, text: str, *, limit: int = 2000) -> str:
         """Return the text without the key, and without what goes beyond the limit."""
-        if len(self._key) > _LONGEST_PLACEHOLDER:
-            text = text.replace(self._key, "***")
+        key = self._client.api_key
+        if len(key) > _LONGEST_PLACEHOLDER:
+            text = text.replace(key, "***")
         return text if len(text) <= limit else f"{text[:limit]}... ({len(text)} characters)"
 
 
@@ -114,6 +115,8 @@ def read_refusal(
     if kinds & _PERMANENT_KINDS:
         kind = RequestRefusedError
     told = f"{place} answered with status {status}: {text}"
+    if status == _NOT_FOUND and "/v1" not in place:
+        told += " (the base_url of most servers ends in /v1)"
     if retry_after is not None:
         retry_after = redact(retry_after)
         told += f" (retry after {retry_after})"
@@ -136,6 +139,7 @@ def _tell(reason: BaseException, redact: Redaction) -> str:
 
 
 _LONGEST_PLACEHOLDER = 5  # "none" and "EMPTY" are no secrets
+_NOT_FOUND = 404
 _SERVER_ERROR = 500
 # Request time-out, conflict, too early, too many requests; Anthropic's "overloaded" is 529.
 _TRANSIENT_STATUSES = {408, 409, 425, 429}

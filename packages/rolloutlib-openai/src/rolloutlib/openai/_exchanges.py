@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Generic
 
-import httpx2
 import openai
 import pydantic
 
@@ -17,6 +16,7 @@ from rolloutlib.openai._errors import (
     read_error,
     read_refusal,
 )
+from rolloutlib.openai._http import httpx
 from rolloutlib.openai._options import PolicyOptions
 from rolloutlib.openai._outputs import OutputReader
 from rolloutlib.openai._replies import Reply
@@ -30,21 +30,19 @@ class Exchange(Generic[ActionT]):
     Args:
         endpoint: What is asked.
         options: Those of the policy.
-        base_url: Where the server is.
-        api_key: The key, which no message may contain.
+        client: Of the SDK; it knows where the server is, and the key, which no message may contain.
     """
 
     def __init__(
         self,
         endpoint: Endpoint[ActionT],
         options: PolicyOptions,
-        base_url: httpx2.URL,
-        api_key: str,
+        client: openai.OpenAI | openai.AsyncOpenAI,
     ) -> None:
         self._endpoint = endpoint
         self._options = options
-        self._redact = Redaction(api_key)
-        base_url = base_url.copy_with(userinfo=b"", query=None, fragment=None)
+        self._redact = Redaction(client)
+        base_url = client.base_url.copy_with(userinfo=b"", query=None, fragment=None)
         self.url = str(base_url)
         self._is_openai = base_url.host.endswith("openai.com")
         self.place = f"model {endpoint.model!r} at {self.url}"
@@ -103,7 +101,7 @@ class Exchange(Generic[ActionT]):
         """Return what is raised for an error of the SDK."""
         return read_error(error, self._redact, self.place)
 
-    def read(self, response: httpx2.Response) -> Reply:
+    def read(self, response: httpx.Response) -> Reply:
         """Read an answer.
 
         Raises:
@@ -119,8 +117,8 @@ class Exchange(Generic[ActionT]):
             problem = f"{first['msg']} at {place}" if place else first["msg"]
         else:
             if reply.error:
-                code = reply.error.get("code") if isinstance(reply.error, dict) else None
-                status = code if isinstance(code, int) else response.status_code
+                code = str(reply.error.get("code") if isinstance(reply.error, dict) else None)
+                status = int(code) if code.isdecimal() else response.status_code
                 raise read_refusal(status, reply.error, self._redact, self.place)
             if reply.choices:
                 reply.retries = int(response.request.headers.get("x-stainless-retry-count", 0))
@@ -139,7 +137,7 @@ class Exchange(Generic[ActionT]):
             return None
         return {"content": reply.llama.prompt, "add_special": True, "parse_special": True}
 
-    def read_tokens(self, response: httpx2.Response, reply: Reply) -> Sequence[int] | None:
+    def read_tokens(self, response: httpx.Response, reply: Reply) -> Sequence[int] | None:
         """Return the ids of a prompt, None if they are not those that the model was given."""
         ids: list[int] = response.json()["tokens"]
         usage = reply.usage

@@ -6,11 +6,11 @@ import difflib
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-import httpx2
 from typing_extensions import TypedDict
 
 from rolloutlib._calls import check_count
 from rolloutlib._values import to_float
+from rolloutlib.openai._http import httpx
 
 
 class PolicyOptions(TypedDict, total=False):
@@ -84,7 +84,7 @@ def check_options(model: object, options: PolicyOptions) -> None:
         msg = "model must be the name of a model, got ''"
         raise ValueError(msg)
     if given.get("base_url") is not None:
-        url = httpx2.URL(given["base_url"])
+        url = httpx.URL(given["base_url"])
         if url.userinfo or url.query:  # the HTTP client logs addresses
             msg = "base_url must have neither a user name nor a query: pass a key as api_key"
             raise ValueError(msg)

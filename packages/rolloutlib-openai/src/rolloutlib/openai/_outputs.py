@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic
@@ -87,7 +88,7 @@ class OutputReader(Generic[ActionT]):
             self.num_incomplete += 1
             if self._max_incomplete is None or self.num_incomplete <= self._max_incomplete:
                 return
-        bound = f"max_incomplete={self._max_incomplete} lets no further such answer pass"
+        bound = f"max_incomplete={self._max_incomplete} lets no further such answer pass, None any"
         msg = f"{self._place} gave an answer with {problem}; {bound}"
         raise MissingTokensError(msg)
 
@@ -114,9 +115,9 @@ def read_logprobs(
         size = reply.usage.completion_tokens
     if values is None:
         return ([], None) if size == 0 else (None, "no log probabilities")
-    whole = [value for value in values if value is not None]
+    whole = [value for value in values if value is not None and math.isfinite(value)]
     if len(whole) != len(values):
-        return None, f"{len(values) - len(whole)} of {len(values)} log probabilities null"
+        return None, f"{len(values) - len(whole)} of {len(values)} log probabilities missing"
     if size is not None and size != len(whole):
         problem = f"{len(whole)} log probabilities for {size} tokens"
         if is_llama:

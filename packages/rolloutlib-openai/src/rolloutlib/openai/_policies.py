@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
-from typing import Generic, Self
+from typing import Generic, NoReturn, Self
 from weakref import finalize
 
-import httpx2
 import openai
 
 from rolloutlib._calls import task_group
-from rolloutlib.openai._clients import AsyncClients, make_client
+from rolloutlib.openai._clients import AsyncClients, Clients
 from rolloutlib.openai._endpoints import Endpoint
 from rolloutlib.openai._errors import RequestRefusedError
 from rolloutlib.openai._exchanges import Exchange
+from rolloutlib.openai._http import httpx
 from rolloutlib.openai._options import PolicyOptions
 from rolloutlib.openai._requests import Request
 from rolloutlib.rollouts import ActionT, ObservationT, PolicyOutput
@@ -29,7 +29,7 @@ class _AnyPolicy(Generic[ActionT]):
         client: openai.OpenAI | openai.AsyncOpenAI,
     ) -> None:
         self._model = endpoint.model
-        self._exchange = Exchange(endpoint, options, client.base_url, client.api_key)
+        self._exchange = Exchange(endpoint, options, client)
 
     @property
     def model(self) -> str:
@@ -44,6 +44,13 @@ class _AnyPolicy(Generic[ActionT]):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._model!r}, base_url={self._exchange.url!r})"
 
+    def __reduce__(self) -> NoReturn:
+        msg = (
+            f"{self!r} can be neither pickled nor copied, since it has connections and a key: "
+            "make it in the process that uses it"
+        )
+        raise TypeError(msg)
+
 
 class ServerPolicy(_AnyPolicy[ActionT], Generic[ObservationT, ActionT]):
     """A synchronous policy over an endpoint; threads may share it."""
@@ -51,11 +58,9 @@ class ServerPolicy(_AnyPolicy[ActionT], Generic[ObservationT, ActionT]):
     def __init__(
         self, endpoint: Endpoint[ActionT], options: PolicyOptions, client: openai.OpenAI | None
     ) -> None:
-        self._client = client or make_client(options)
-        super().__init__(endpoint, options, self._client)
-        self._finalizer = finalize(self, self._client.close)
-        if client is not None:
-            self._finalizer.detach()  # it is the user's
+        self._clients = Clients(options, client)
+        super().__init__(endpoint, options, self._clients.template)
+        self._finalizer = finalize(self, self._clients.close)
 
     def __call__(
         self, observation: ObservationT, /, *, seed: int | None = None, step: int | None = None
@@ -101,9 +106,12 @@ class ServerPolicy(_AnyPolicy[ActionT], Generic[ObservationT, ActionT]):
         """
         entries, requests = self._exchange.requests(observations, seeds, steps)
 
+        left_off = threading.Event()
+
         def answer(first: Request) -> None:
             request: Request | None = first
-            while request is not None:  # a server may give fewer samples than it was asked for
+            # A server may give fewer samples than it was asked for.
+            while request is not None and not left_off.is_set():
                 try:
                     outputs = self._ask(request)
                 except Exception as error:
@@ -114,9 +122,18 @@ class ServerPolicy(_AnyPolicy[ActionT], Generic[ObservationT, ActionT]):
 
         if len(requests) == 1:
             answer(requests[0])
-        elif requests:
-            with ThreadPoolExecutor(len(requests)) as threads:
-                list(threads.map(answer, requests))
+            return entries
+        # Daemons: Ctrl-C ends the wait for them, and then the process may end.
+        threads = [
+            threading.Thread(target=answer, args=(request,), daemon=True) for request in requests
+        ]
+        try:
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        finally:
+            left_off.set()
         return entries
 
     def close(self) -> None:
@@ -148,9 +165,9 @@ class ServerPolicy(_AnyPolicy[ActionT], Generic[ObservationT, ActionT]):
                 prompt_tokens = exchange.read_tokens(tokenized, reply)
         return exchange.outputs(request, reply, prompt_tokens)
 
-    def _post(self, path: str, body: dict[str, object]) -> httpx2.Response:
+    def _post(self, path: str, body: dict[str, object]) -> httpx.Response:
         try:
-            return self._client.post(path, cast_to=httpx2.Response, body=body)
+            return self._clients.get().post(path, cast_to=httpx.Response, body=body)
         except openai.APIError as error:
             failure = self._exchange.failure(error)
         raise failure
@@ -254,10 +271,10 @@ class AsyncServerPolicy(_AnyPolicy[ActionT], Generic[ObservationT, ActionT]):
                 prompt_tokens = exchange.read_tokens(tokenized, reply)
         return exchange.outputs(request, reply, prompt_tokens)
 
-    async def _post(self, path: str, body: dict[str, object]) -> httpx2.Response:
+    async def _post(self, path: str, body: dict[str, object]) -> httpx.Response:
         client = await self._clients.get()
         try:
-            return await client.post(path, cast_to=httpx2.Response, body=body)
+            return await client.post(path, cast_to=httpx.Response, body=body)
         except openai.APIError as error:
             failure = self._exchange.failure(error)
         raise failure

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import pydantic
+
+from rolloutlib.tools import read_call
+from rolloutlib.types import ToolCall
 
 
 class TokenEntry(pydantic.BaseModel):
@@ -26,7 +30,14 @@ class CalledFunction(pydantic.BaseModel):
     """What a model calls; arguments are a text, unless the server parsed them."""
 
     name: str | None = None
-    arguments: str | dict[str, Any] | None = None
+    arguments: str | dict[str, Any] | list[Any] | None = None
+
+    def to_call(self, id: str | None) -> ToolCall:
+        """Return the call; arguments that are no object are those of a malformed one."""
+        arguments = self.arguments
+        if isinstance(arguments, list):
+            arguments = json.dumps(arguments)
+        return read_call(self.name or "", arguments, id)
 
 
 class ReplyCall(pydantic.BaseModel):
@@ -39,7 +50,7 @@ class ReplyCall(pydantic.BaseModel):
 class ReplyPart(pydantic.BaseModel):
     """A part of a message; those of other kinds than text have none."""
 
-    text: str = ""
+    text: str | None = None
 
 
 class ReplyMessage(pydantic.BaseModel):
@@ -55,18 +66,24 @@ class ReplyMessage(pydantic.BaseModel):
     def text(self) -> str:
         """The text, "" if there is none."""
         if isinstance(self.content, list):
-            return "".join(part.text for part in self.content)
+            return "".join(part.text or "" for part in self.content)
         return self.content or ""
+
+    def to_calls(self) -> list[ToolCall]:
+        """Return the calls."""
+        return [call.function.to_call(call.id) for call in self.tool_calls or ()]
 
 
 class Choice(pydantic.BaseModel):
-    """One sample; vLLM and SGLang tell ids."""
+    """One sample; vLLM and SGLang tell ids, and SGLang those of a chat by both names in turn."""
 
     message: ReplyMessage = ReplyMessage()
     text: str = ""
     finish_reason: str | None = None
     logprobs: ReplyLogprobs | None = None
-    token_ids: list[int] | None = None
+    token_ids: list[int] | None = pydantic.Field(
+        None, validation_alias=pydantic.AliasChoices("token_ids", "response_token_ids")
+    )
     prompt_token_ids: list[int] | None = None
 
 
@@ -103,10 +120,14 @@ class LlamaDetails(pydantic.BaseModel):
     tokens: list[int] = []
 
 
+def _or_none(choices: object) -> object:
+    return choices or []  # null beside an error
+
+
 class Reply(pydantic.BaseModel):
     """A whole answer."""
 
-    choices: list[Choice] = []
+    choices: Annotated[list[Choice], pydantic.BeforeValidator(_or_none)] = []
     error: dict[str, Any] | str | None = None  # OpenRouter answers so with status 200
     id: str | None = None
     model: str | None = None
