@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from rolloutlib.evals._command._errors import ExitCode, describe
+from rolloutlib.evals._benchmark import Benchmark
+from rolloutlib.evals._command._errors import CommandError, ExitCode, describe, nearest
 from rolloutlib.evals._command._figures import report_figures
 from rolloutlib.evals._command._gate import Gate
 from rolloutlib.evals._command._logs import read_run
@@ -40,6 +42,7 @@ from rolloutlib.evals._command._sources import complete_benchmark, read_source
 from rolloutlib.evals._progress import ProgressDisplay
 from rolloutlib.evals._results import BenchmarkResult
 from rolloutlib.evals._run import arun_benchmark
+from rolloutlib.evals._samples import item_names
 
 
 def evaluate(
@@ -106,6 +109,7 @@ def evaluate(
     check_model(model)
     arguments = read_pairs("--arg", arg)
     source = read_source(benchmark, arguments)
+    _check_items(source, item or ())
     tools = tools_of(source)
     samples: dict[str, Any] = {
         "epochs": epochs,
@@ -183,3 +187,16 @@ def evaluate(
         tell_error(f"the score {result.score:.4g} is below --min-score {min_score:g}")
         return ExitCode.NOT_MET
     return ExitCode.OK
+
+
+def _check_items(source: Benchmark[Any], wanted: Iterable[str]) -> None:
+    """Refuse the names of no items, with the nearest name.
+
+    Raises:
+        CommandError: There is such a name.
+    """
+    names = item_names(source)
+    for name in wanted:
+        if name not in names:
+            msg = f"{source.name!r} has no item {name!r}{nearest(name, names)}"
+            raise CommandError(msg)

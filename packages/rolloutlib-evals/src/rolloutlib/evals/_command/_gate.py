@@ -45,19 +45,18 @@ class Gate:
         self._told = on_event
         self._num_rollouts = num_rollouts
         self._answered = False
-        self._item_ids: dict[int | None, str] = {}  # by the seeds of first attempts
-        self._started: Counter[str] = Counter()
-        self._ended: Counter[str] = Counter()
-        self._allowed: frozenset[str] = frozenset()
         self._scope: anyio.CancelScope | None = None
+        self._started: Counter[str] = Counter()  # episodes of each item
+        self._num_open = 0  # that have begun and not ended; once closed, that are to end
+        self._missing: Counter[str] = Counter()  # members of groups that have begun, to begin yet
+        self._late: set[int | None] = set()  # the seeds of episodes that came too late
 
     async def __call__(
         self, observation: Any, *, seed: int | None = None, step: int | None = None
     ) -> Any:
         """Ask the policy, or wait for the end of the run."""
         policy: Any = self._policy
-        item_id = self._item_ids.get(seed)
-        if self.is_closed and not step and item_id is not None and item_id not in self._allowed:
+        if seed in self._late:
             await anyio.sleep_forever()
         try:
             output = await policy(observation, seed=seed, step=step)
@@ -74,11 +73,10 @@ class Gate:
         """Take note of an event, and pass it on."""
         self._told(event)
         if event.kind == "started":
-            self._item_ids[event.seed] = event.item_id
-            self._started[event.item_id] += 1
-        elif event.kind in ("finished", "failed"):
-            self._ended[event.item_id] += 1
-            if self.is_closed and not self._num_open():
+            self._begin(event)
+        elif event.kind in ("finished", "failed") and event.seed not in self._late:
+            self._num_open -= 1
+            if self.is_closed and not self._num_open:
                 # Not now: the run keeps the episode before it waits for anything.
                 asyncio.get_running_loop().call_soon(self._end)
 
@@ -96,25 +94,28 @@ class Gate:
             tell("stopping now; what had not ended is lost")
             self._end()
             return
-        self._allowed = frozenset(item for item in self._started if self._num_open(item))
         self.is_closed = True
-        if left := self._num_open():
-            some = "1 episode" if left == 1 else f"{left:,} episodes"
+        for item, count in self._started.items():
+            self._missing[item] = -count % self._num_rollouts
+        self._num_open += self._missing.total()
+        if self._num_open:
+            some = "1 episode" if self._num_open == 1 else f"{self._num_open:,} episodes"
             tell(f"finishing {some} in flight; Ctrl-C again stops them")
         else:
             self._end()
 
+    def _begin(self, event: RolloutEvent) -> None:
+        if not self.is_closed:
+            self._started[event.item_id] += 1
+            self._num_open += 1
+        elif self._missing[event.item_id]:
+            self._missing[event.item_id] -= 1
+        else:
+            self._late.add(event.seed)
+
     def _end(self) -> None:
         if self._scope is not None:
             self._scope.cancel()
-
-    def _num_open(self, item: str | None = None) -> int:
-        """Return how many episodes groups that have begun still need, that of one item or all."""
-        items = self._allowed if item is None else (item,)
-        return sum(
-            -(-self._started[each] // self._num_rollouts) * self._num_rollouts - self._ended[each]
-            for each in items
-        )
 
 
 @contextlib.contextmanager

@@ -13,7 +13,8 @@ from typing import Annotated, Any, get_type_hints
 from typer import Option
 
 from rolloutlib.evals._command._config import read_config
-from rolloutlib.evals._command._errors import CommandError
+from rolloutlib.evals._command._errors import CommandError, ExitCode
+from rolloutlib.evals._command._output import tell
 
 _MODEL = "The model"
 _RUN = "The run"
@@ -253,7 +254,11 @@ def spread(function: Callable[..., int]) -> Callable[..., int]:
         for name, kind in groups.items():
             given = {key: values.pop(key) for key, *_ in _fields(kind)}
             arguments[name] = kind(**given)
-        return function(**values, **arguments)
+        try:
+            return function(**values, **arguments)
+        except KeyboardInterrupt:  # before a run began, or where there is none
+            tell("interrupted")
+            return ExitCode.INTERRUPTED
 
     names: Any = spread_out
     names.__signature__ = inspect.Signature(parameters)
