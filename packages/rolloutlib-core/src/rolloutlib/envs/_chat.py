@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, TypeAlias
 
+import gymnasium as gym
+
 from rolloutlib._calls import async_form, call, check_count
 from rolloutlib.envs._conversation import Conversation, Messages
 from rolloutlib.envs._core import AsyncEnv, Env
@@ -53,7 +55,7 @@ class ChatEnv(Env[Chat, Reply]):
         ValueError: Two tools have the same name, or `max_turns` is less than 1.
     """
 
-    observation_space = ChatSpace(min_length=1)
+    observation_space: gym.Space[Chat] = ChatSpace(min_length=1)
 
     def __init__(
         self,
@@ -65,13 +67,13 @@ class ChatEnv(Env[Chat, Reply]):
         max_turns: int | None = None,
     ) -> None:
         super().__init__()
-        self.tools = Toolset(tools)
+        self.tools: Toolset = Toolset(tools)
         for tool in self.tools.values():
             tool.check_sync()
         if max_turns is not None:
             check_count("max_turns", max_turns)
         self.max_turns = max_turns
-        self.action_space = ReplySpace(self.tools)
+        self.action_space: gym.Space[Reply] = ReplySpace(self.tools)
         self._messages = messages
         self._grade = grade
         self._respond = respond
@@ -150,7 +152,7 @@ class AsyncChatEnv(AsyncEnv[Chat, Reply]):
         ValueError: Two tools have the same name, or `max_turns` is less than 1.
     """
 
-    observation_space = ChatSpace(min_length=1)
+    observation_space: gym.Space[Chat] = ChatSpace(min_length=1)
 
     def __init__(
         self,
@@ -164,11 +166,11 @@ class AsyncChatEnv(AsyncEnv[Chat, Reply]):
         inline: bool = False,
     ) -> None:
         super().__init__()
-        self.tools = Toolset(tools)
+        self.tools: Toolset = Toolset(tools)
         if max_turns is not None:
             check_count("max_turns", max_turns)
         self.max_turns = max_turns
-        self.action_space = ReplySpace(self.tools)
+        self.action_space: gym.Space[Reply] = ReplySpace(self.tools)
         self._messages = messages
         self._grade = grade
         self._respond = respond
