@@ -155,11 +155,17 @@ def test_tools_are_told_to_the_model(server: ScriptedServer) -> None:
         return a + 1
 
     tools = Toolset([add])
-    for given_tools in (tools, tools.definitions):
+    for given_tools in (tools, tools.definitions, [add], list(tools.values())):
         url = server.plays(respond(answer(content="")))
         with ChatPolicy("m", base_url=url, tools=given_tools) as policy:
             policy("Hi")
         assert server.received[-1].body["tools"] == json.loads(json.dumps(tools.definitions))
+
+
+@pytest.mark.parametrize("wrong", ["add", {"add": print}, [5], 5])
+def test_what_is_no_tool_is_refused_at_once(wrong: Any) -> None:
+    with pytest.raises(TypeError, match="tool"):
+        ChatPolicy("m", base_url="http://127.0.0.1:9/v1", tools=wrong)
 
 
 def test_reasoning_is_kept_apart_from_the_answer(server: ScriptedServer) -> None:
@@ -185,9 +191,40 @@ def test_a_refusal_is_told(server: ScriptedServer) -> None:
 
 WRONG: Sequence[tuple[Any, str]] = [
     (5, "must be shown a chat or a text, got 5"),
-    ([{"role": "user"}], "message 0 must be a dictionary with a role and content"),
-    (["Hi"], "message 0 must be a dictionary"),
+    ([{"role": "user"}], "message 0 is not as .*: the content may not be None"),
+    (["Hi"], "message 0 is not as .*: a message is a dictionary"),
+    ("half \ud83d", "message 0 is not as"),
+    # The forms of OpenAI's API are written from ours.
+    (
+        [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}],
+        "a part of a message is a dictionary with a type in",
+    ),
+    ([{"role": "user", "content": [{"type": "video", "url": "x"}]}], "a type in"),
+    (
+        [{"role": "assistant", "content": "", "tool_calls": [call("add", "{}")]}],
+        "a tool call has no keys but",
+    ),
+    (
+        [
+            {
+                "role": "assistant",
+                "content": "",
+                "tool_calls": [{"name": "f", "arguments": {"a": float("nan")}}],
+            }
+        ],
+        "not JSON compliant",
+    ),
 ]
+
+
+@pytest.mark.parametrize("ids", [[1.5, 2], ["12"], [{"role": "user"}]])
+def test_what_are_no_token_ids_is_not_made_into_them(server: ScriptedServer, ids: Any) -> None:
+    with (
+        CompletionPolicy("m", base_url=server.url) as policy,
+        pytest.raises(TypeError, match="must be shown a text or token ids"),
+    ):
+        policy(ids)
+    assert server.received == []
 
 
 @pytest.mark.parametrize(("shown", "problem"), WRONG)
@@ -200,12 +237,3 @@ def test_what_is_no_chat_is_refused_before_it_is_sent(
     ):
         policy(shown)
     assert server.received == []
-
-
-def test_a_completion_policy_takes_texts_and_ids_alone(server: ScriptedServer) -> None:
-    wrong: Any = [{"role": "user", "content": "Hi"}]
-    with (
-        CompletionPolicy("m", base_url=server.url) as policy,
-        pytest.raises(TypeError, match="must be shown a text or token ids"),
-    ):
-        policy(wrong)

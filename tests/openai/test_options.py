@@ -8,6 +8,7 @@ import pickle
 import traceback
 from typing import Any, assert_type
 
+import numpy as np
 import openai
 import pytest
 
@@ -46,6 +47,15 @@ def test_sampling_parameters_are_sent(server: ScriptedServer) -> None:
         "stop": ["\n"],
         "min_p": 0.1,
     }
+
+
+def test_numbers_may_be_scalars_of_numpy(server: ScriptedServer) -> None:
+    server.plays(respond(ANSWER))
+    numbers: Any = {"max_tokens": np.int64(9), "temperature": np.float32(1), "seed": np.int64(3)}
+    with ChatPolicy("m", base_url=server.url, **numbers) as policy:
+        policy("Hi")
+    body = server.received[0].body
+    assert (body["max_tokens"], body["temperature"]) == (9, 1)
 
 
 def test_what_is_not_given_is_left_to_the_server(server: ScriptedServer) -> None:
@@ -173,6 +183,18 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"temperature": "hot"}, "temperature must be a real number, got 'hot'"),
     ({"timeout": 0}, "timeout must be positive, got 0.0"),
     ({"base_url": "localhost:8000/v1"}, "base_url must begin with http:// or https://"),
+    ({"base_url": "http://"}, "base_url must begin with http:// or https:// and a host"),
+    ({"base_url": "http://[::1"}, "base_url must begin with http:// or https:// and a host"),
+    ({"base_url": 8000}, "base_url must be a text, got an object of type int"),
+    ({"api_key": b"x"}, "api_key must be a text, got an object of type bytes"),
+    ({"api_key": KEY + "\n"}, "the key has characters that no request can have"),
+    ({"api_key": KEY + "\xe9"}, "the key has characters that no request can have"),
+    ({"logprobs": 5}, "logprobs must be a bool"),
+    ({"seed": "7"}, "seed must be an integer"),
+    ({"stop": 5}, "stop must be a text or a list of texts"),
+    ({"extra_body": [1]}, "extra_body must be a dictionary"),
+    ({"extra_body": {"n": 3}}, "extra_body may not have 'n'"),
+    ({"extra_body": {"stream": True}}, "extra_body may not have 'stream'"),
     ({"base_url": f"http://me:{KEY}@127.0.0.1/v1"}, "pass a key as api_key"),
     ({"base_url": f"http://127.0.0.1/v1?key={KEY}"}, "pass a key as api_key"),
 ]
@@ -186,6 +208,25 @@ def test_what_no_server_takes_is_refused_at_once(options: dict[str, Any], proble
             kind("m", **given)
         assert problem in str(caught.value)
         assert KEY not in str(caught.value)
+
+
+def test_a_client_of_the_user_s_is_of_its_kind_and_keeps_its_settings() -> None:
+    with openai.OpenAI(base_url="http://127.0.0.1:9/v1", api_key=KEY) as client:
+        wrong: Any = client
+        with pytest.raises(TypeError, match=r"client must be an openai\.AsyncOpenAI"):
+            AsyncChatPolicy("m", client=wrong)
+        with pytest.raises(ValueError, match="pass timeout to the client"):
+            ChatPolicy("m", client=client, timeout=3)
+
+
+@pytest.mark.parametrize("key", [KEY + "\n", KEY + "\xe9"])
+def test_a_key_that_cannot_be_sent_is_told_by_nothing_but_its_kind(key: str) -> None:
+    with (
+        openai.OpenAI(base_url="http://127.0.0.1:9/v1", api_key=key) as client,
+        pytest.raises(ValueError, match="no request can have") as caught,
+    ):
+        ChatPolicy("m", client=client)("Hi")
+    assert KEY not in repr(caught.value)
 
 
 def test_a_model_has_a_name() -> None:

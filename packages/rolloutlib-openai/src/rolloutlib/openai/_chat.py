@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, TypeAlias, overload
 
 import openai
 from typing_extensions import Unpack
 
-from rolloutlib.openai._endpoints import ChatEndpoint
+from rolloutlib.openai._endpoints import ChatEndpoint, Tools
 from rolloutlib.openai._options import PolicyOptions
 from rolloutlib.openai._policies import AsyncServerPolicy, ServerPolicy
 from rolloutlib.rollouts import ActionT
-from rolloutlib.tools import Toolset
-from rolloutlib.types import Chat, Message, ToolDefinition
+from rolloutlib.types import Chat, Message
 
 ChatPrompt: TypeAlias = Chat | str
 """What chat policies are shown: a conversation, or what a user says first."""
@@ -28,14 +26,16 @@ class ChatPolicy(ServerPolicy[ChatPrompt, ActionT]):
 
     Args:
         model: The name of the model, as the server knows it.
-        tools: What the model may call. Without any, "tools=[]", actions are messages all the same.
+        tools: What the model may call: the tools of an environment, or a list of functions, tools or
+            definitions. Without any, "tools=[]", actions are messages all the same.
         client: A client of the SDK to use in place of one made from `base_url`, `api_key`, `timeout`,
             `max_connections` and `max_retries`. It stays yours to close.
         options: See `PolicyOptions`.
 
     Raises:
-        TypeError: An option is unknown or has the wrong type.
-        ValueError: One is out of its range, or there is no key for OpenAI's server.
+        TypeError: An option is unknown or has the wrong type, or something is no tool.
+        ValueError: One is out of its range or that of a given `client`, or there is no key for OpenAI's
+            server, or none that can be sent.
     """
 
     @overload
@@ -52,7 +52,7 @@ class ChatPolicy(ServerPolicy[ChatPrompt, ActionT]):
         self: ChatPolicy[Message],
         model: str,
         *,
-        tools: Toolset | Sequence[ToolDefinition],
+        tools: Tools,
         client: openai.OpenAI | None = None,
         **options: Unpack[PolicyOptions],
     ) -> None: ...
@@ -60,7 +60,7 @@ class ChatPolicy(ServerPolicy[ChatPrompt, ActionT]):
         self,
         model: str,
         *,
-        tools: Toolset | Sequence[ToolDefinition] | None = None,
+        tools: Tools | None = None,
         client: openai.OpenAI | None = None,
         **options: Unpack[PolicyOptions],
     ) -> None:
@@ -75,14 +75,16 @@ class AsyncChatPolicy(AsyncServerPolicy[ChatPrompt, ActionT]):
 
     Args:
         model: The name of the model, as the server knows it.
-        tools: What the model may call. Without any, "tools=[]", actions are messages all the same.
+        tools: What the model may call: the tools of an environment, or a list of functions, tools or
+            definitions. Without any, "tools=[]", actions are messages all the same.
         client: A client of the SDK to use in place of one made from `base_url`, `api_key`, `timeout`,
             `max_connections` and `max_retries`. It stays yours to close.
         options: See `PolicyOptions`.
 
     Raises:
-        TypeError: An option is unknown or has the wrong type.
-        ValueError: One is out of its range, or there is no key for OpenAI's server.
+        TypeError: An option is unknown or has the wrong type, or something is no tool.
+        ValueError: One is out of its range or that of a given `client`, or there is no key for OpenAI's
+            server, or none that can be sent.
     """
 
     @overload
@@ -99,7 +101,7 @@ class AsyncChatPolicy(AsyncServerPolicy[ChatPrompt, ActionT]):
         self: AsyncChatPolicy[Message],
         model: str,
         *,
-        tools: Toolset | Sequence[ToolDefinition],
+        tools: Tools,
         client: openai.AsyncOpenAI | None = None,
         **options: Unpack[PolicyOptions],
     ) -> None: ...
@@ -107,7 +109,7 @@ class AsyncChatPolicy(AsyncServerPolicy[ChatPrompt, ActionT]):
         self,
         model: str,
         *,
-        tools: Toolset | Sequence[ToolDefinition] | None = None,
+        tools: Tools | None = None,
         client: openai.AsyncOpenAI | None = None,
         **options: Unpack[PolicyOptions],
     ) -> None:

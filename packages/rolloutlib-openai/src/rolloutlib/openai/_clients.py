@@ -15,6 +15,7 @@ from rolloutlib.openai._body_limits import BodyLimit
 from rolloutlib.openai._http import httpx
 from rolloutlib.openai._options import PolicyOptions
 
+_OF_CLIENTS = ("base_url", "api_key", "timeout", "max_connections", "max_retries")
 _TIMEOUT = 600.0
 _CONNECT_TIMEOUT = 10.0
 # Servers close idle connections after some seconds, 5 is common; a request that is sent at that moment
@@ -58,6 +59,34 @@ def client_settings(options: PolicyOptions) -> ClientSettings:
     }
 
 
+def check_client(client: object, kind: type[object], options: PolicyOptions) -> None:
+    """Refuse a client of the user's that cannot be used, or that options are to change.
+
+    Raises:
+        TypeError: It is of another kind.
+        ValueError: There are options that are its own.
+    """
+    if client is None:
+        return
+    if not isinstance(client, kind):
+        msg = f"client must be an openai.{kind.__name__}, got {client!r}"
+        raise TypeError(msg)
+    if own := [name for name in _OF_CLIENTS if options.get(name) is not None]:
+        msg = f"pass {own[0]} to the client that you make, not beside it"
+        raise ValueError(msg)
+
+
+def check_key(key: str) -> None:
+    """Refuse a key that no request can have; the errors of sending it would show it.
+
+    Raises:
+        ValueError: It has other characters than ASCII, or white space around it, such as a line's end.
+    """
+    if not (key.isascii() and key.isprintable() and key == key.strip()):
+        msg = "the key has characters that no request can have, such as a line's end: strip() it"
+        raise ValueError(msg)
+
+
 class Clients:
     """A client for all threads, but for each process, since a fork's connections are its parent's.
 
@@ -67,6 +96,7 @@ class Clients:
     """
 
     def __init__(self, options: PolicyOptions, client: openai.OpenAI | None) -> None:
+        check_client(client, openai.OpenAI, options)
         self._is_given = client is not None
         self._limits = _limits(options)
         self._body_limit = BodyLimit(options.get("timeout") or _TIMEOUT)
@@ -108,6 +138,7 @@ class AsyncClients:
     """
 
     def __init__(self, options: PolicyOptions, client: openai.AsyncOpenAI | None) -> None:
+        check_client(client, openai.AsyncOpenAI, options)
         self._is_given = client is not None
         self._limits = _limits(options)
         self._body_limit = BodyLimit(options.get("timeout") or _TIMEOUT)

@@ -30,7 +30,8 @@ class CompletionPolicy(ServerPolicy[CompletionPrompt, str]):
 
     Raises:
         TypeError: An option is unknown or has the wrong type.
-        ValueError: One is out of its range, or there is no key for OpenAI's server.
+        ValueError: One is out of its range or that of a given `client`, or there is no key for OpenAI's
+            server, or none that can be sent.
     """
 
     def __init__(
@@ -50,7 +51,8 @@ class AsyncCompletionPolicy(AsyncServerPolicy[CompletionPrompt, str]):
 
     Raises:
         TypeError: An option is unknown or has the wrong type.
-        ValueError: One is out of its range, or there is no key for OpenAI's server.
+        ValueError: One is out of its range or that of a given `client`, or there is no key for OpenAI's
+            server, or none that can be sent.
     """
 
     def __init__(

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Mapping, Sequence
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Generic, TypeAlias, cast
 
 from rolloutlib.openai._messages import write_chat
 from rolloutlib.openai._options import PolicyOptions, check_options
 from rolloutlib.openai._replies import Choice
 from rolloutlib.rollouts import ActionT
-from rolloutlib.tools import Toolset
+from rolloutlib.tools import Tool, Toolset
 from rolloutlib.types import Message, ToolDefinition
 
 Prompt: TypeAlias = dict[str, Any]
+Tools: TypeAlias = Toolset | Iterable[ToolDefinition | Tool[..., Any] | Callable[..., Any]]
 
 
 class Endpoint(abc.ABC, Generic[ActionT]):
@@ -33,10 +35,11 @@ class Endpoint(abc.ABC, Generic[ActionT]):
     def __init__(self, model: str, options: PolicyOptions) -> None:
         check_options(model, options)
         self.model = model
-        fields: dict[str, object] = {
-            "model": model,
-            **{name: options.get(name) for name in ("max_tokens", "temperature", "top_p", "stop")},
-        }
+        fields: dict[str, object] = {"model": model}
+        for name, kind in (("max_tokens", int), ("temperature", float), ("top_p", float)):
+            number = options.get(name)
+            fields[name] = None if number is None else kind(number)  # a scalar of NumPy, say
+        fields["stop"] = options.get("stop")
         if options.get("tokens"):  # vLLM and SGLang; llama.cpp
             fields |= {"return_token_ids": True, "return_tokens": True, "verbose": True}
         if options.get("logprobs"):
@@ -76,17 +79,18 @@ class ChatEndpoint(Endpoint[ActionT]):
         model: The name of the model.
         options: Those of the policy.
         tools: What the model may call; with None, its actions are texts.
+
+    Raises:
+        TypeError: Something is no tool.
     """
 
     path = "/chat/completions"
 
-    def __init__(
-        self, model: str, options: PolicyOptions, tools: Toolset | Sequence[ToolDefinition] | None
-    ) -> None:
+    def __init__(self, model: str, options: PolicyOptions, tools: Tools | None) -> None:
         super().__init__(model, options)
         self._acts_by_message = tools is not None
-        if tools:
-            self.fields["tools"] = tools.definitions if isinstance(tools, Toolset) else list(tools)
+        if definitions := _define(tools):
+            self.fields["tools"] = definitions
 
     @property
     def logprobs(self) -> dict[str, object]:
@@ -106,6 +110,22 @@ class ChatEndpoint(Endpoint[ActionT]):
         return cast("ActionT", message)
 
 
+def _define(tools: Tools | None) -> list[ToolDefinition]:
+    if isinstance(tools, Toolset):
+        return tools.definitions
+    given: Any = () if tools is None else tools
+    if isinstance(given, Mapping | str) or not isinstance(given, Iterable):
+        msg = f"tools must be a Toolset or a list of functions, tools or definitions, got {given!r}"
+        raise TypeError(msg)
+    return [_define_one(one) for one in cast("Iterable[Any]", given)]
+
+
+def _define_one(tool: Any) -> ToolDefinition:
+    if isinstance(tool, Mapping):
+        return cast("ToolDefinition", tool)
+    return Toolset([tool]).definitions[0]
+
+
 class CompletionEndpoint(Endpoint[str]):
     """Completions: the prompt is a text, or token ids."""
 
@@ -119,8 +139,8 @@ class CompletionEndpoint(Endpoint[str]):
         if isinstance(observation, str):
             return {"prompt": observation}
         try:
-            ids = [int(token) for token in cast("Sequence[int]", observation)]
-        except (TypeError, ValueError):
+            ids = [operator.index(token) for token in cast("Sequence[int]", observation)]
+        except TypeError:
             msg = f"a completion policy must be shown a text or token ids, got {observation!r}"
             raise TypeError(msg) from None
         return {"prompt": ids}

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeAlias, cast
 
+from rolloutlib.spaces._shapes import is_text, message_problem
 from rolloutlib.types import ContentPart, Message, ToolCall
 
 Wire: TypeAlias = dict[str, Any]
@@ -19,18 +20,22 @@ def write_chat(chat: object) -> list[Wire]:
 
     Raises:
         TypeError: It is neither a chat nor a text.
-        ValueError: A message has no role or no content.
+        ValueError: A message is not of the form of `rolloutlib.types.Message`.
     """
     if isinstance(chat, str):
-        return [{"role": "user", "content": chat}]
+        chat = [{"role": "user", "content": chat}]
     if not isinstance(chat, Sequence):
         msg = f"a chat policy must be shown a chat or a text, got {chat!r}"
         raise TypeError(msg)
     written: list[Wire] = []
     open_ids: list[str] = []  # of calls that no message has answered
     for position, entry in enumerate(cast("Sequence[object]", chat)):
-        if not isinstance(entry, Mapping) or "role" not in entry or "content" not in entry:
-            msg = f"message {position} must be a dictionary with a role and content, got {entry!r}"
+        # A server may know further roles.
+        roles: list[Any] = (
+            [cast("dict[str, Any]", entry).get("role")] if isinstance(entry, dict) else []
+        )
+        if (problem := message_problem(entry, roles, is_text)) is not None:
+            msg = f"message {position} is not as rolloutlib.types.Message says: {problem}"
             raise ValueError(msg)
         message = cast("Message", entry)
         wire: Wire = {"role": message["role"], "content": _write_content(message["content"])}
@@ -70,7 +75,7 @@ def _write_part(part: ContentPart) -> Wire:
 def _write_call(call: ToolCall, *, default_id: str) -> Wire:
     # Servers refuse a history with arguments that are no JSON object, so those that were malformed
     # go out empty; the tool's answer tells the model what was wrong.
-    arguments = json.dumps(call["arguments"], ensure_ascii=False)
+    arguments = json.dumps(call["arguments"], ensure_ascii=False, allow_nan=False)
     return {
         "id": call.get("id") or default_id,
         "type": "function",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping, Sequence
+from numbers import Integral
 from typing import Any, cast
 
 from typing_extensions import TypedDict
@@ -83,13 +84,15 @@ def check_options(model: object, options: PolicyOptions) -> None:
     if not model:
         msg = "model must be the name of a model, got ''"
         raise ValueError(msg)
+    for name, (kinds, what) in _KINDS.items():
+        if given.get(name) is not None and not isinstance(given[name], kinds):
+            msg = f"{name} must be {what}, got an object of type {type(given[name]).__name__}"
+            raise TypeError(msg)
     if given.get("base_url") is not None:
-        url = httpx.URL(given["base_url"])
-        if url.userinfo or url.query:  # the HTTP client logs addresses
-            msg = "base_url must have neither a user name nor a query: pass a key as api_key"
-            raise ValueError(msg)
-        if url.scheme not in {"http", "https"}:
-            msg = f"base_url must begin with http:// or https://, got {given['base_url']!r}"
+        _check_url(given["base_url"])
+    for name in given.get("extra_body") or ():
+        if name in _NOT_EXTRA:
+            msg = f"extra_body may not have {name!r}: {_NOT_EXTRA[name]}"
             raise ValueError(msg)
     for name, least in _COUNTS.items():
         if given.get(name) is not None:
@@ -103,6 +106,30 @@ def check_options(model: object, options: PolicyOptions) -> None:
             raise ValueError(msg)
 
 
+def _check_url(text: str) -> None:
+    try:
+        url = httpx.URL(text)
+    except httpx.InvalidURL:
+        url = httpx.URL()
+    if url.userinfo or url.query:  # the HTTP client logs addresses
+        msg = "base_url must have neither a user name nor a query: pass a key as api_key"
+        raise ValueError(msg)
+    if url.scheme not in {"http", "https"} or not url.host:
+        msg = f"base_url must begin with http:// or https:// and a host, got {text!r}"
+        raise ValueError(msg)
+
+
+_KINDS: dict[str, tuple[type | tuple[type, ...], str]] = {
+    "base_url": (str, "a text"),
+    "api_key": (str, "a text"),
+    "stop": ((str, list, tuple), "a text or a list of texts"),
+    "seed": (Integral, "an integer"),
+    "send_seed": (bool, "a bool"),
+    "logprobs": (bool, "a bool"),
+    "tokens": (bool, "a bool"),
+    "extra_body": (Mapping, "a dictionary"),
+}
+_NOT_EXTRA = {"n": "a batch asks for several samples", "stream": "answers are read as a whole"}
 _COUNTS = {
     "max_connections": 1,
     "max_retries": 0,

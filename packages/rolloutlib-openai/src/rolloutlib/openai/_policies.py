@@ -11,7 +11,7 @@ from weakref import finalize
 import openai
 
 from rolloutlib._calls import task_group
-from rolloutlib.openai._clients import AsyncClients, Clients
+from rolloutlib.openai._clients import AsyncClients, Clients, check_key
 from rolloutlib.openai._endpoints import Endpoint
 from rolloutlib.openai._errors import RequestRefusedError
 from rolloutlib.openai._exchanges import Exchange
@@ -28,6 +28,7 @@ class _AnyPolicy(Generic[ActionT]):
         options: PolicyOptions,
         client: openai.OpenAI | openai.AsyncOpenAI,
     ) -> None:
+        check_key(client.api_key)
         self._model = endpoint.model
         self._exchange = Exchange(endpoint, options, client)
 
