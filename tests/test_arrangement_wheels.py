@@ -22,7 +22,13 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 DISTRIBUTIONS = sorted(path.parent.name for path in ROOT.glob("packages/*/pyproject.toml"))
-PARTS = {"rolloutlib-core": "", "rolloutlib-evals": "evals", "rolloutlib-graders": "graders"}
+PARTS = {
+    "rolloutlib-core": "",
+    "rolloutlib-evals": "evals",
+    "rolloutlib-graders": "graders",
+    "rolloutlib-openai": "openai",
+}
+ASSETS = (".css", ".html", ".js")
 
 
 def run(*command: str | Path, cwd: Path) -> str:
@@ -77,7 +83,7 @@ def test_a_wheel_holds_its_sources_and_its_licence(built: Path, distribution: st
     (code, info) = (set[str](), set[str]())
     for name in wheel_files(path):
         (info if ".dist-info/" in name else code).add(name)
-    assert code == source_files(distribution, ".py", ".typed")
+    assert code == source_files(distribution, ".py", ".typed", *ASSETS)
     assert any(name.endswith("/licenses/LICENSE") for name in info)
     with zipfile.ZipFile(path) as archive:
         (name,) = (name for name in info if name.endswith("/METADATA"))
@@ -99,7 +105,8 @@ def test_an_sdist_holds_the_package_and_nothing_else(built: Path, distribution: 
     path = only(built, f"{distribution.replace('-', '_')}-[0-9]*.tar.gz")
     with tarfile.open(path) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
-    sources = {f"src/{name}" for name in source_files(distribution, ".py", ".pyi", ".typed")}
+    suffixes = (".py", ".pyi", ".typed", *ASSETS)
+    sources = {f"src/{name}" for name in source_files(distribution, *suffixes)}
     own = {"CHANGELOG.md", "LICENSE", "PKG-INFO", "README.md", "pyproject.toml"}
     # hatchling always adds the .gitignore that it read, so that a build from the sdist honours it.
     assert names == sources | own | {".gitignore"}
@@ -149,7 +156,8 @@ SETS: dict[str, tuple[list[str], list[str]]] = {
     "core": (["rolloutlib-core"], []),
     "graders": (["rolloutlib-graders"], ["graders"]),
     "evals": (["rolloutlib-evals"], ["evals"]),
-    "all": (["rolloutlib"], ["evals", "graders"]),
+    "openai": (["rolloutlib-openai"], ["openai"]),
+    "all": (["rolloutlib", "rolloutlib-openai"], ["evals", "graders", "openai"]),
 }
 
 
@@ -177,7 +185,7 @@ def test_a_part_that_is_absent_says_what_to_install(
     installed: tuple[Installation, list[str]],
 ) -> None:
     installation, parts = installed
-    for part in {"evals", "graders"} - set(parts):
+    for part in {"evals", "graders", "openai"} - set(parts):
         code = f"""
 import rolloutlib
 try:

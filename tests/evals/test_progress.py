@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import threading
 from typing import Any
@@ -112,6 +113,28 @@ def show(console: Console, *failures: Exception | None, total: int | None = 4) -
         )
 
 
+def played(
+    item_id: str, answer: str, *, error: Exception | None = None, usage: int = 0
+) -> list[RolloutEvent]:
+    """The events of an episode."""
+    events: list[RolloutEvent] = []
+
+    def policy(observation: str) -> PolicyOutput[str]:
+        if error is not None:
+            raise error
+        return PolicyOutput(answer, info={"usage": {"completion_tokens": usage}})
+
+    rollout_group(item_id, EchoEnv, policy, num_rollouts=1, item_id=item_id, on_event=events.append)
+    return events
+
+
+def tell(display: ProgressDisplay, *episodes: list[RolloutEvent]) -> str:
+    for episode in episodes:
+        for each in episode:
+            display(each)
+    return str(display)
+
+
 def event(progress: Progress) -> RolloutEvent:
     return RolloutEvent(kind="finished", item_id="a", index=0, attempt=0, seed=0, progress=progress)
 
@@ -121,6 +144,7 @@ def test_a_line_tells_counts_rates_and_the_time_left() -> None:
     show(plain(file))
     assert file.getvalue() == (
         "3 of 4 episodes, 0:03:00 gone, 0:01:00 left; "
+        "score 1.000 over 1 item; "
         "3 started, 0 running, 3 completed, 0 truncated, 0 failed, 0 retried; "
         "3 steps, 900 tokens, 5 tokens/s\n"
     )
@@ -129,13 +153,16 @@ def test_a_line_tells_counts_rates_and_the_time_left() -> None:
 def test_without_a_total_no_time_is_left() -> None:
     file = io.StringIO()
     show(plain(file), total=None)
-    assert file.getvalue().startswith("3 episodes, 0:03:00 gone; 3 started")
+    assert file.getvalue().startswith("3 episodes, 0:03:00 gone; score 1.000")
 
 
 def test_failed_and_retried_episodes_are_counted_and_the_last_error_told() -> None:
     file = io.StringIO()
     show(plain(file), ConnectionError("gone"), None, ValueError("bad\nanswer"))
-    assert "3 started, 0 running, 2 completed, 0 truncated, 1 failed, 1 retried" in file.getvalue()
+    assert (
+        "3 started, 0 running, 2 completed, 0 truncated, 1 failed (1 ValueError), 1 retried"
+        in file.getvalue()
+    )
     assert file.getvalue().endswith(
         "; last error, at 0:03:00: ValueError: bad answer (item 'a', rollout 1, attempt 0, policy)\n"
     )
@@ -182,18 +209,19 @@ def test_no_control_codes_are_written_on_a_dumb_terminal() -> None:
 def test_a_terminal_shows_a_bar_and_the_same_facts() -> None:
     file = io.StringIO()
     show(terminal(file), ValueError("[bold] is no markup"))
-    bar, *lines = Text.from_ansi(file.getvalue()).plain.rstrip().split("\n")[-5:]
+    bar, *lines = Text.from_ansi(file.getvalue()).plain.rstrip().split("\n")[-6:]
     assert bar.startswith("━━━━━━━━")
     assert lines[0] == "3 of 4 episodes, 0:03:00 gone, 0:01:00 left"
-    assert lines[1].startswith("3 started, 0 running, 2 completed")
-    assert lines[2] == "2 steps, 600 tokens, 3 tokens/s"
-    assert lines[3].startswith("last error, at 0:01:00: ValueError: [bold] is no markup (item")
+    assert lines[1] == "score 0.667 over 1 item"
+    assert lines[2].startswith("3 started, 0 running, 2 completed")
+    assert lines[3] == "2 steps, 600 tokens, 3 tokens/s"
+    assert lines[4].startswith("last error, at 0:01:00: ValueError: [bold] is no markup (item")
 
 
 def test_a_narrow_terminal_cuts_lines_and_does_not_wrap_them() -> None:
     file = io.StringIO()
     show(terminal(file, width=20))
-    *_, first, _, _ = Text.from_ansi(file.getvalue()).plain.rstrip().split("\n")
+    *_, first, _, _, _ = Text.from_ansi(file.getvalue()).plain.rstrip().split("\n")
     assert first == "3 of 4 episodes, 0:…"
 
 
@@ -300,3 +328,39 @@ def test_numbers_out_of_range_are_refused(arguments: dict[str, Any]) -> None:
     [(name, value)] = arguments.items()
     with pytest.raises(ValueError, match=f"{name} must .* got {value}"):
         ProgressDisplay(**arguments)
+
+
+def test_the_score_so_far_has_an_interval_over_items_in_which_a_failure_scores_nothing() -> None:
+    display = ProgressDisplay(console=plain(io.StringIO()))
+    assert "score" not in str(display)
+    told = tell(display, played("a", "a"), played("b", "b"), played("c", "no"))
+    assert "score 0.667, 95% interval 0.208 to 0.939, over 3 items" in told
+    told = tell(display, played("d", "", error=ValueError("no")))
+    assert "score 0.500, 95% interval 0.150 to 0.850, over 4 items" in told
+
+
+def test_failures_are_counted_by_kind_the_most_frequent_first() -> None:
+    display = ProgressDisplay(console=plain(io.StringIO()))
+    kinds = [KeyError, ValueError, ValueError, OSError, OSError, OSError, TypeError]
+    for number, kind in enumerate(kinds):
+        for each in played(str(number), "", error=kind("no")):
+            display(dataclasses.replace(each, progress=Progress(failed=number + 1)))
+    assert "7 failed (3 OSError, 2 ValueError, 1 KeyError, 1 of other kinds)" in str(display)
+
+
+def test_tokens_that_only_the_server_counts_are_told_too() -> None:
+    clock = Clock()
+    display = ProgressDisplay(console=plain(io.StringIO()), clock=clock)
+    clock.seconds += 10
+    told = tell(display, played("a", "a", usage=300), played("b", "b", usage=100))
+    assert "400 tokens, 40 tokens/s" in told
+
+
+def test_an_episode_that_cannot_be_graded_counts_once() -> None:
+    display = ProgressDisplay(console=plain(io.StringIO()))
+
+    def grade(group: object) -> list[float]:
+        raise ValueError("no")
+
+    rollout_group("a", EchoEnv, lambda _: "a", num_rollouts=1, grade_group=grade, on_event=display)
+    assert "score 0.000, 95% interval 0.000 to 0.793, over 1 item" in str(display)

@@ -30,10 +30,12 @@ def test_single_turn(run_example: RunExample) -> None:
 
 def test_tool_calls(run_example: RunExample) -> None:
     shopper, browser = run_example("tool_calls.py").split("browser")
-    assert "buy({}) -> error: no such call; the tools are ['price', 'submit']" in shopper
-    assert 'submit({"total": 180}) -> right' in shopper
-    assert "terminated with reward 0.9; messages in view: [1, 3, 5, 7, 9]" in shopper
-    assert browser.count('price({"item": "plum"}) -> 20') == 6
+    assert (
+        "buy({})\n    -> error: there is no tool 'buy'; the tools are: 'price', 'submit'" in shopper
+    )
+    assert 'submit({"total": 180})\n    -> right' in shopper
+    assert "terminated with reward 1.0; {'num_turns': 5, 'num_mistakes': 2}" in shopper
+    assert browser.count('price({"item": "plum"})\n    -> 20') == 6
     assert "truncated with reward 0.0" in browser
 
 

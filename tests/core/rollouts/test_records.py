@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import json
 import pickle
 import sys
 from decimal import Decimal
@@ -26,6 +27,7 @@ from rolloutlib import (
     rollout,
     rollout_group,
 )
+from rolloutlib.rollouts import EpisodeTruncated
 
 STEPS = (
     Step(
@@ -252,6 +254,22 @@ def test_an_error_tells_what_happened() -> None:
         RolloutError.from_exception(pickle.PicklingError("x")).error_type == "_pickle.PicklingError"
     )
     assert pickle.loads(pickle.dumps(record)) == record  # noqa: S301
+
+
+@pytest.mark.parametrize(
+    ("error", "name"),
+    [
+        (EpisodeTruncated("x"), "rolloutlib.rollouts.EpisodeTruncated"),
+        (json.JSONDecodeError("x", "", 0), "json.decoder.JSONDecodeError"),  # a public module
+    ],
+)
+def test_the_type_of_an_error_is_named_as_it_is_imported(error: Exception, name: str) -> None:
+    assert RolloutError.from_exception(error).error_type == name
+
+
+def test_an_error_whose_module_is_gone_is_named_by_it() -> None:
+    kind = type("LostError", (Exception,), {"__module__": "gone._away"})
+    assert RolloutError.from_exception(kind()).error_type == "gone._away.LostError"
 
 
 @given(

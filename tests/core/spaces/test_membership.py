@@ -475,3 +475,14 @@ def test_seeds_of_all_parts_are_told() -> None:
 def test_every_space_that_validates_raises_pydantics_error(space: Any) -> None:
     with pytest.raises(ValidationError, match=r"1 validation error for"):
         space.validate({1, 2})
+
+
+def test_a_call_with_arguments_that_are_no_json_may_stand_in_a_chat_and_is_no_call_of_a_tool() -> (
+    None
+):
+    call = {"name": "search", "arguments": {}, "malformed": '{"query": "ra'}
+    chat = [{"role": "assistant", "content": "", "tool_calls": [call]}]
+    assert chat in spaces.messages.chat()
+    assert call not in spaces.tools.call({"search": gym.spaces.Dict({})})
+    for wrong in ({"malformed": 5}, {"arguments": {"query": "rain"}}):
+        assert [{**chat[0], "tool_calls": [{**call, **wrong}]}] not in spaces.messages.chat()

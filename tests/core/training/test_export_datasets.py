@@ -74,6 +74,13 @@ def test_tool_calls_have_the_form_of_chat_templates(many: bool) -> None:
     assert call == {"name": "add", "arguments": {"x": 2}, "id": "c1"}
 
 
+def test_arguments_that_are_no_json_are_exported_as_they_were_written() -> None:
+    call = {"name": "add", "arguments": {}, "malformed": '{"x": '}
+    [example] = to_messages([episode(([USER], call))])
+    [exported] = example["messages"][-1]["tool_calls"]
+    assert exported == {"type": "function", "function": {"name": "add", "arguments": '{"x": '}}
+
+
 def test_a_single_step_of_text_may_be_a_pair_of_texts() -> None:
     assert to_pairs([episode(("2 + 2 =", " 4"))], conversational=False) == [
         {"prompt": "2 + 2 =", "completion": " 4"}

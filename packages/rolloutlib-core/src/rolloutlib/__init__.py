@@ -8,12 +8,14 @@ __path__ = pkgutil.extend_path(__path__, __name__)
 import importlib
 from types import ModuleType
 
-from rolloutlib import datasets, envs, rollouts, scores, spaces, types
+from rolloutlib import datasets, envs, rollouts, scores, spaces, tools, types
 from rolloutlib.datasets import Dataset, RLDataset
 from rolloutlib.envs import (
+    AsyncChatEnv,
     AsyncEnv,
     AsyncGradingWrapper,
     AsyncSingleTurnEnv,
+    ChatEnv,
     Env,
     GradingWrapper,
     SingleTurnEnv,
@@ -38,12 +40,15 @@ from rolloutlib.rollouts import (
     rollout_group,
 )
 from rolloutlib.scores import Score
+from rolloutlib.tools import Tool
 
 __all__ = [
+    "AsyncChatEnv",
     "AsyncEnv",
     "AsyncGradingWrapper",
     "AsyncPolicy",
     "AsyncSingleTurnEnv",
+    "ChatEnv",
     "Dataset",
     "Env",
     "GradingWrapper",
@@ -54,6 +59,7 @@ __all__ = [
     "Score",
     "SingleTurnEnv",
     "Step",
+    "Tool",
     "Trajectory",
     "TrajectoryGroup",
     "__version__",
@@ -72,6 +78,7 @@ __all__ = [
     "rollouts",
     "scores",
     "spaces",
+    "tools",
     "types",
 ]
 

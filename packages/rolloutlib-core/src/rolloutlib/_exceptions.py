@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -47,3 +48,17 @@ def read_error(error: BaseException, form: Callable[[BaseException], str]) -> st
         return form(error)
     except Exception as failure:
         return f"<{type(error).__qualname__}, whose text raises {type(failure).__qualname__}>"
+
+
+def class_name(kind: type[BaseException]) -> str:
+    """Return the name of an exception's class by which users import it, without `builtins`.
+
+    Private modules are left out where a package above them exports the class.
+    """
+    module = kind.__module__
+    while "._" in module:
+        above = module.rpartition(".")[0]
+        if getattr(sys.modules.get(above), kind.__qualname__, None) is not kind:
+            break
+        module = above
+    return kind.__qualname__ if module == "builtins" else f"{module}.{kind.__qualname__}"

@@ -62,6 +62,13 @@ def is_flag(value: object) -> bool:
     return isinstance(_element(value), bool)
 
 
+def to_unicode(text: str) -> str:
+    """Return text that UTF-8 can hold: half of a character becomes a replacement character."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
 def snapshot(value: T) -> T:
     """Return a copy of a value that later changes to the original do not reach.
 

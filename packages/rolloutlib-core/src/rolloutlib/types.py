@@ -14,11 +14,14 @@ __all__ = [
     "AudioContentPart",
     "Chat",
     "ContentPart",
+    "FunctionDefinition",
     "ImageContentPart",
     "Message",
+    "Reply",
     "Role",
     "TextContentPart",
     "ToolCall",
+    "ToolDefinition",
 ]
 
 Role: TypeAlias = str
@@ -52,11 +55,31 @@ ContentPart: TypeAlias = TextContentPart | ImageContentPart | AudioContentPart
 
 
 class ToolCall(TypedDict):
-    """A call that a model makes of a tool; `id` ties the tool's answer to the call."""
+    """A call that a model makes of a tool; `id` ties the tool's answer to the call.
+
+    `malformed` is what the model wrote as arguments if that is no JSON object, with text cut off, for
+    example; `arguments` is empty then.
+    """
 
     name: str
     arguments: dict[str, object]
     id: NotRequired[str]
+    malformed: NotRequired[str]
+
+
+class FunctionDefinition(TypedDict):
+    """What a model is told of a function: `parameters` is the JSON schema of its arguments."""
+
+    name: str
+    description: str
+    parameters: dict[str, object]
+
+
+class ToolDefinition(TypedDict):
+    """What a model is told of a tool, in the form that OpenAI's API and chat templates take."""
+
+    type: Literal["function"]
+    function: FunctionDefinition
 
 
 class Message(TypedDict):
@@ -73,3 +96,6 @@ class Message(TypedDict):
 
 
 Chat: TypeAlias = list[Message]
+
+Reply: TypeAlias = str | Message
+"""What a model answers: text, or a message of role "assistant", which may call tools."""

@@ -1,6 +1,7 @@
 """Environments: `gymnasium.Env` itself, its asynchronous twin, and what wraps and adapts them."""
 
 from rolloutlib.envs._adapters import AsyncFromSync, SyncFromAsync, as_async, as_sync
+from rolloutlib.envs._chat import AsyncChatEnv, ChatEnv
 from rolloutlib.envs._checking import check_async_env, check_env
 from rolloutlib.envs._core import AsyncEnv, Env
 from rolloutlib.envs._grading import AsyncGradingWrapper, GradingWrapper
@@ -14,6 +15,7 @@ from rolloutlib.envs._wrappers import (
 
 __all__ = [
     "AsyncActionWrapper",
+    "AsyncChatEnv",
     "AsyncEnv",
     "AsyncFromSync",
     "AsyncGradingWrapper",
@@ -21,6 +23,7 @@ __all__ = [
     "AsyncRewardWrapper",
     "AsyncSingleTurnEnv",
     "AsyncWrapper",
+    "ChatEnv",
     "Env",
     "EvaluationResult",
     "GradingWrapper",

@@ -49,7 +49,7 @@ class SingleTurnEnv(Env[ObsT, ActT], ABC):
         """
         _begin_step(self, self._awaits_action)
         self._awaits_action = False
-        reward, info = _read_evaluation(self, self.evaluate(action))
+        reward, info = read_evaluation(self, self.evaluate(action))
         return self.terminal_observation(action), reward, True, False, info
 
     @abstractmethod
@@ -94,7 +94,7 @@ class AsyncSingleTurnEnv(AsyncEnv[ObsT, ActT]):
         """
         _begin_step(self, self._awaits_action)
         self._awaits_action = False
-        reward, info = _read_evaluation(self, await self.evaluate(action))
+        reward, info = read_evaluation(self, await self.evaluate(action))
         return await self.terminal_observation(action), reward, True, False, info
 
     @abstractmethod
@@ -118,7 +118,7 @@ def _begin_step(env: object, awaits_action: bool) -> None:
         raise RuntimeError(msg)
 
 
-def _read_evaluation(env: object, result: EvaluationResult) -> tuple[float, dict[str, Any]]:
+def read_evaluation(env: object, result: EvaluationResult) -> tuple[float, dict[str, Any]]:
     value, extra = result if isinstance(result, tuple) else (result, {})
     if isinstance(value, Score):
         return value.value, {**extra, **value.as_info()}

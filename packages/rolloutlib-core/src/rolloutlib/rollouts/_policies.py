@@ -24,7 +24,7 @@ PolicyActionT = TypeVar("PolicyActionT", covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
-class PolicyOutput(Record, Generic[ActionT]):
+class PolicyOutput(Record, Generic[PolicyActionT]):
     """An action, with what the model behind the policy tells about it.
 
     Token ids and log probabilities may be lists, tuples, NumPy arrays, `array.array`, or tensors.
@@ -50,7 +50,7 @@ class PolicyOutput(Record, Generic[ActionT]):
             are not of as many tokens as there are.
     """
 
-    action: ActionT
+    action: PolicyActionT
     info: Mapping[str, Any] = field(default_factory=dict[str, Any])
     tokens: Sequence[int] | None = field(default=None, kw_only=True)
     logprobs: Sequence[float] | None = field(default=None, kw_only=True)
@@ -66,7 +66,7 @@ class PolicyOutput(Record, Generic[ActionT]):
         # What is taken is wider than what is kept, which the fields' types cannot tell.
         def __init__(
             self,
-            action: ActionT,
+            action: PolicyActionT,
             info: Mapping[str, Any] = ...,
             *,
             tokens: Numbers[int] | None = None,

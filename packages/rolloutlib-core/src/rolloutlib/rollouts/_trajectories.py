@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
-from rolloutlib._exceptions import find, read_error
+from rolloutlib._exceptions import class_name, find, read_error
 from rolloutlib.rollouts._forms import (
     FACTS,
     SCORES,
@@ -123,7 +123,8 @@ class RolloutError(Record):
     """What became of an episode that failed.
 
     Attributes:
-        error_type: The exception's type: its name, after its module unless that is `builtins`.
+        error_type: The exception's type: its name, after the module that exports it unless that is
+            `builtins`.
         error_message: The exception's text.
         index: Which rollout of its group failed, from 0.
         attempt: Which attempt at it failed, from 0.
@@ -161,10 +162,8 @@ class RolloutError(Record):
         output: PolicyOutput[Any] | None = None,
     ) -> RolloutError:
         """Describe an exception, whatever it does when it is asked for its text."""
-        kind = type(error)
-        module = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
         return cls(
-            f"{module}{kind.__qualname__}",
+            class_name(type(error)),
             read_error(error, str),
             index=index,
             attempt=attempt,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection
 from typing import Any, TypeGuard
 
 _MESSAGE_KEYS = frozenset({"role", "content", "tool_calls", "tool_call_id", "name"})
-_CALL_KEYS = frozenset({"name", "arguments", "id"})
+_CALL_KEYS = frozenset({"name", "arguments", "id", "malformed"})
 _PART_KEYS = {
     "text": ("text", frozenset({"type", "text"})),
     "image": ("url", frozenset({"type", "url", "alt"})),
@@ -74,6 +74,8 @@ def tool_call_problem(value: Any) -> str | None:
         return f"the arguments of a tool call must be a dictionary by name, got {arguments!r}"
     if "id" in value and not is_text(value["id"]):
         return f"the id of a tool call must be text, got {value['id']!r}"
+    if "malformed" in value and not (is_text(value["malformed"]) and not arguments):
+        return f"a malformed call has a text and no arguments, got {value!r}"
     return None
 
 

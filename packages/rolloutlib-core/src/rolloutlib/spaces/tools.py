@@ -106,6 +106,8 @@ class ToolCallSpace(StructuredSpace[ToolCall]):
 
     def _problem(self, value: Any) -> str | None:
         problem = tool_call_problem(value) or self._name_problem(value["name"])
+        if problem is None and "malformed" in value:
+            return f"the arguments of tool {value['name']!r} are malformed: {value['malformed']!r}"
         if problem is None and not self._tools[value["name"]].contains(value["arguments"]):
             return f"tool {value['name']!r} does not take the arguments {value['arguments']!r}"
         return problem

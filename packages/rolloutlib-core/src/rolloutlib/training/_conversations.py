@@ -7,6 +7,9 @@ from typing import Any, cast
 
 from rolloutlib.rollouts import Trajectory
 
+_CALLED = ("name", "arguments", "malformed")
+"""What a call says of the function; the rest stays beside it."""
+
 
 def to_messages(trajectories: Iterable[Trajectory[Any, Any]]) -> list[dict[str, Any]]:
     """Return episodes as the rows of a dataset for supervised fine-tuning: `{"messages": [...]}`.
@@ -96,9 +99,12 @@ def _exported(message: Mapping[str, Any]) -> dict[str, Any]:
     if calls := exported.get("tool_calls"):
         exported["tool_calls"] = [
             {
-                **{key: call[key] for key in call if key not in ("name", "arguments")},
+                **{key: call[key] for key in call if key not in _CALLED},
                 "type": "function",
-                "function": {"name": call["name"], "arguments": call["arguments"]},
+                "function": {
+                    "name": call["name"],
+                    "arguments": call.get("malformed", call["arguments"]),
+                },
             }
             if "name" in call
             else call

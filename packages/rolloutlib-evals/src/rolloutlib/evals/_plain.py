@@ -16,7 +16,7 @@ from pydantic_core import to_json
 from rolloutlib.rollouts import UnstorableError
 from rolloutlib.rollouts._codec import MAX_DEPTH, Encoder
 
-__all__ = ["decode", "encode", "fingerprint", "to_plain"]
+__all__ = ["decode", "encode", "fingerprint", "to_plain", "to_text"]
 
 _SCALARS = frozenset({type(None), bool, int, float, str})
 _MAPPINGS = (dict, Mapping)  # of a dictionary this is known sooner than by the abstract class alone
@@ -71,6 +71,16 @@ def fingerprint(ids: Iterable[str], items: Iterable[Any]) -> str:
         digest.update(to_json(encoder.write([item_id, item])))
         digest.update(b"\n")
     return f"sha256:{digest.hexdigest()}"
+
+
+def to_text(value: Any, *, indent: int | None = None) -> str:
+    """Return a text as it is, and other data as JSON, or by its `repr` where JSON cannot hold it."""
+    if isinstance(value, str):
+        return value
+    try:
+        return to_json(value, indent=indent, fallback=repr, inf_nan_mode="constants").decode()
+    except ValueError:  # bytes, or a text with lone surrogates
+        return repr(value)
 
 
 def _plain(value: Any, holders: tuple[int, ...]) -> Any:

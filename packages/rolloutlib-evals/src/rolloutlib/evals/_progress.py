@@ -17,6 +17,7 @@ from rich.padding import Padding
 from rich.progress_bar import ProgressBar
 from rich.text import Text
 
+from rolloutlib.evals._tally import Tally
 from rolloutlib.rollouts import Progress, RolloutError, RolloutEvent
 
 LIVE_SECONDS = 0.25
@@ -29,7 +30,8 @@ _logger = logging.getLogger("rolloutlib")
 class ProgressDisplay:
     """Shows the progress of a run on a terminal, or tells it in a line now and then elsewhere.
 
-    It is both the `on_event` of one run and a context manager around it:
+    It tells the mean score so far, in which a failed episode scores 0, with an interval; counts, and what
+    episodes failed with; rates and the time left. It is both the `on_event` of one run and a context manager around it:
 
         with ProgressDisplay(total=len(dataset) * 8) as display:
             async with acollect(dataset, ..., num_rollouts=8, on_event=display) as groups:
@@ -71,14 +73,14 @@ class ProgressDisplay:
         self._interval = interval or (LIVE_SECONDS if self._is_live else PLAIN_SECONDS)
         self._clock = clock
         self._began = clock()
-        self._progress = Progress()
+        self._tally = Tally()
         self._failure: tuple[RolloutEvent, RolloutError, float] | None = None
         self._thread: threading.Thread | None = None
         self._done = threading.Event()
 
     def __call__(self, event: RolloutEvent) -> None:
         """Take note of an event."""
-        self._progress = event.progress
+        self._tally.add(event)
         if event.error is not None:
             self._failure = event, event.error, self._clock()
 
@@ -107,29 +109,33 @@ class ProgressDisplay:
             lines[-1].stylize("red")
         if self._total is None:
             return Group(*lines)
-        bar = ProgressBar(total=self._total, completed=_ended(self._progress), width=60)
+        bar = ProgressBar(total=self._total, completed=_ended(self._tally.progress), width=60)
         return Group(Padding(bar), *lines)  # a bar alone does not end its line
 
     def __str__(self) -> str:
         return "; ".join(self._lines())
 
     def _lines(self) -> list[str]:
-        progress, seconds = self._progress, self._clock() - self._began
+        tally, seconds = self._tally, self._clock() - self._began
+        progress = tally.progress
         ended = _ended(progress)
         total = "" if self._total is None else f" of {self._total:,}"
         left = ""
         if self._total is not None and ended:
             left = f", {_duration(seconds * max(self._total - ended, 0) / ended)} left"
-        rate = f"{progress.tokens / seconds:,.0f}" if seconds > 0 else "0"
+        tokens = tally.tokens
+        rate = f"{tokens / seconds:,.0f}" if seconds > 0 else "0"
+        kinds = f" ({tally.failures})" if progress.failed else ""
         counts = (
             f"{progress.started:,} started, {progress.running:,} running, "
             f"{progress.completed:,} completed, {progress.truncated:,} truncated, "
-            f"{progress.failed:,} failed, {progress.retried:,} retried"
+            f"{progress.failed:,} failed{kinds}, {progress.retried:,} retried"
         )
         lines = [
             f"{ended:,}{total} episodes, {_duration(seconds)} gone{left}",
+            *([] if tally.score is None else [tally.score]),
             counts,
-            f"{progress.steps:,} steps, {progress.tokens:,} tokens, {rate} tokens/s",
+            f"{progress.steps:,} steps, {tokens:,} tokens, {rate} tokens/s",
         ]
         if self._failure is not None:
             event, error, moment = self._failure

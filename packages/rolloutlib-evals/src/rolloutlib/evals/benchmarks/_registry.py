@@ -44,7 +44,7 @@ def make(name: str, examples: Iterable[Any] | None = None, **kwargs: Any) -> Ben
         TypeError: What is found under the name is no function, or returns no benchmark.
         ValueError: There is no such benchmark, or there are several.
     """
-    factory, place = _find(name)
+    factory, place = find_factory(name)
     given = () if examples is None else (examples,)
     benchmark: object = factory(*given, **kwargs)
     if not isinstance(benchmark, Benchmark):
@@ -67,7 +67,7 @@ def list_benchmarks() -> list[str]:
     return sorted(names)
 
 
-def _find(name: str) -> tuple[Callable[..., object], str]:
+def find_factory(name: str) -> tuple[Callable[..., object], str]:
     """Return the factory of a benchmark, and where it is from."""
     owner, colon, short = name.rpartition(":")
     found = _found()

@@ -1,0 +1,19 @@
+"""Functions as tools that a model calls; whatever is wrong with a call becomes a message."""
+
+from rolloutlib.tools._arguments import read_call
+from rolloutlib.tools._outcomes import EndEpisode, ToolError, ToolOutcome, ToolProblem
+from rolloutlib.tools._spaces import ArgumentsSpace, ReplySpace
+from rolloutlib.tools._tool import Tool
+from rolloutlib.tools._toolset import Toolset
+
+__all__ = [
+    "ArgumentsSpace",
+    "EndEpisode",
+    "ReplySpace",
+    "Tool",
+    "ToolError",
+    "ToolOutcome",
+    "ToolProblem",
+    "Toolset",
+    "read_call",
+]

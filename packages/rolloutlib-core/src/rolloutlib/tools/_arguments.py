@@ -1,0 +1,89 @@
+"""Reading what a model writes as the arguments of a call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import cast
+
+import pydantic
+import pydantic_core
+
+from rolloutlib._values import to_unicode
+from rolloutlib.types import ToolCall
+
+_SHOWN = 100
+_MOST = 10
+
+
+def read_call(
+    name: str, arguments: str | Mapping[str, object] | None, id: str | None = None
+) -> ToolCall:
+    """Return the call that a model makes, of what a model server gives as its arguments.
+
+    Text that is no JSON object, cut off for example, is kept as the call's `malformed`. Blank text
+    stands for no arguments.
+
+    Args:
+        name: The tool's name.
+        arguments: Text as a rule; some servers read it themselves.
+        id: The id of the call, if it has one.
+    """
+    call: ToolCall = {"name": to_unicode(name), "arguments": {}}
+    if id is not None:
+        call["id"] = to_unicode(id)
+    try:
+        call["arguments"] = parse_object(arguments)
+    except ValueError:
+        call["malformed"] = to_unicode(str(arguments))
+    return call
+
+
+def parse_object(arguments: str | Mapping[str, object] | None) -> dict[str, object]:
+    """Return the object of a JSON text, as the standard has it: without NaN and infinity.
+
+    Raises:
+        ValueError: It is none; the error says where it stops being one.
+    """
+    if arguments is None or isinstance(arguments, Mapping):
+        return dict(arguments or {})
+    if not arguments.strip():
+        return {}
+    found = cast("object", pydantic_core.from_json(to_unicode(arguments), allow_inf_nan=False))
+    if not isinstance(found, dict):
+        msg = f"expected an object, got {cropped(found)}"
+        raise ValueError(msg)  # noqa: TRY004 - the text has a wrong value
+    return cast("dict[str, object]", found)
+
+
+def malformed_problem(text: str) -> str:
+    """Say why a text is no JSON object."""
+    try:
+        parse_object(text)
+    except ValueError as error:
+        return str(error)
+    return "expected an object"
+
+
+def invalid_problem(error: ValueError) -> str:
+    """Say what is wrong with arguments: a line for each error, of the first ten."""
+    if not isinstance(error, pydantic.ValidationError):
+        return f"\n- {error}"
+    lines: list[str] = []
+    errors = error.errors(include_url=False, include_context=False)
+    for one in errors[:_MOST]:
+        place = ".".join(map(str, one["loc"]))
+        if one["type"] == "extra_forbidden":
+            lines.append(f"{place}: there is no such argument")
+        elif one["type"] == "missing":
+            lines.append(f"{place}: is missing")
+        else:
+            lines.append(f"{place}: {one['msg']}, got {cropped(one['input'])}")
+    if len(errors) > _MOST:
+        lines.append(f"and {len(errors) - _MOST} more")
+    return "".join(f"\n- {line}" for line in lines)
+
+
+def cropped(value: object) -> str:
+    """Return a short text form of a value that a model gave."""
+    text = repr(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."

@@ -1,0 +1,64 @@
+"""Options from a TOML file."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any, cast
+
+import typer
+
+from rolloutlib.evals._command._errors import CommandError, nearest
+
+
+def read_config(context: typer.Context, path: str | None) -> str | None:
+    """Let the options of a file be the defaults of the subcommand.
+
+    Raises:
+        CommandError: The file cannot be read, or names an option that there is not.
+    """
+    if path is None or context.resilient_parsing:
+        return path
+    try:
+        values = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        msg = f"cannot read the config {path!r}: {error.strerror or error}"
+        raise CommandError(msg) from error
+    except ValueError as error:  # no TOML, or no UTF-8
+        msg = f"the config {path!r} is not TOML: {error}"
+        raise CommandError(msg) from error
+    parameters = _parameters(context)
+    defaults: dict[str, Any] = {}
+    for key, value in values.items():
+        name = key.replace("_", "-")
+        if name not in parameters:
+            known = "" if name != "config" else "; a config names no other config"
+            msg = (
+                f"the config {path!r} has an unknown option {key!r} of {context.command_path!r}"
+                f"{known or nearest(name, parameters)}"
+            )
+            raise CommandError(msg)
+        defaults[parameters[name]] = _as_on_the_command_line(value)
+    context.default_map = {**(context.default_map or {}), **defaults}
+    return path
+
+
+def _parameters(context: typer.Context) -> dict[str, str]:
+    """Return the names of parameters by what a config calls them."""
+    found: dict[str, str] = {}
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        if name in ("help", "config"):
+            continue
+        long = [option[2:] for option in parameter.opts if option.startswith("--")]
+        found[long[0] if long else name.replace("_", "-")] = name
+    return found
+
+
+def _as_on_the_command_line(value: Any) -> Any:
+    """Return a table as `name=value` pairs, and anything else as it is."""
+    if not isinstance(value, dict):
+        return value
+    table = cast("dict[str, Any]", value)
+    return [f"{name}={json.dumps(each, default=str)}" for name, each in table.items()]

@@ -1,0 +1,202 @@
+"""`rolloutlib eval`: a model on a benchmark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from rolloutlib.evals._benchmark import Benchmark
+from rolloutlib.evals._command._errors import CommandError, ExitCode, describe, nearest
+from rolloutlib.evals._command._figures import report_figures
+from rolloutlib.evals._command._gate import Gate
+from rolloutlib.evals._command._logs import read_run
+from rolloutlib.evals._command._models import (
+    check_model,
+    default_concurrency,
+    model_name,
+    open_policy,
+)
+from rolloutlib.evals._command._options import (
+    Arguments,
+    ModelOptions,
+    OutputOptions,
+    RunOptions,
+    read_pairs,
+)
+from rolloutlib.evals._command._output import stdout, tell, tell_error, write_json
+from rolloutlib.evals._command._runs import (
+    default_log,
+    failed_before,
+    refuse,
+    resume_command,
+    run_arguments,
+    settings_of,
+    tell_interrupted,
+    tell_log,
+    tools_of,
+)
+from rolloutlib.evals._command._sources import complete_benchmark, read_source
+from rolloutlib.evals._progress import ProgressDisplay
+from rolloutlib.evals._results import BenchmarkResult
+from rolloutlib.evals._run import arun_benchmark
+from rolloutlib.evals._samples import item_names
+
+
+def evaluate(
+    context: typer.Context,
+    benchmark: Annotated[
+        str,
+        typer.Argument(
+            help="A benchmark of `rolloutlib list`, or `module:attribute` of one or of a data set.",
+            autocompletion=complete_benchmark,
+        ),
+    ],
+    model: ModelOptions,
+    run: RunOptions,
+    output: OutputOptions,
+    arg: Arguments = None,
+    epochs: Annotated[
+        int,
+        typer.Option(
+            min=1, metavar="N", help="How often each item is played.", rich_help_panel="The run"
+        ),
+    ] = 1,
+    shuffle: Annotated[
+        bool,
+        typer.Option(
+            "--shuffle",
+            help="With --limit: a random sample of the items.",
+            rich_help_panel="The run",
+        ),
+    ] = False,
+    item: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="Only this item; may be repeated.", rich_help_panel="The run"
+        ),
+    ] = None,
+    max_errors: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            metavar="N",
+            help="Give up when more samples have failed.",
+            rich_help_panel="The run",
+        ),
+    ] = None,
+    log: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Keeps each sample when it ends; the same command goes on with it. By default a file in "
+            "the folder `runs`.",
+        ),
+    ] = None,
+    min_score: Annotated[
+        float | None, typer.Option(metavar="X", help="Exit with 1 if the score is lower.")
+    ] = None,
+) -> int:
+    """Evaluate a model on a benchmark.
+
+    Every sample is in the log when it ends. Ctrl-C lets the episodes in flight end, and the same command
+    goes on; a second Ctrl-C stops at once.
+    """
+    from rolloutlib.evals import reports  # noqa: PLC0415 - for a fast start
+
+    check_model(model)
+    arguments = read_pairs("--arg", arg)
+    source = read_source(benchmark, arguments)
+    _check_items(source, item or ())
+    tools = tools_of(source)
+    samples: dict[str, Any] = {
+        "epochs": epochs,
+        "shuffle": shuffle,
+        "limit": run.limit,
+        "item_ids": item or None,
+    }
+    name = model_name(model)
+    path = log or default_log(
+        source.name,
+        name,
+        {**samples, **settings_of(run, model, arguments)},
+        {"epochs": 1, "shuffle": False},
+    )
+    total = len(source.items if item is None else item)
+    total = min(total, total if run.limit is None else run.limit) * epochs
+    tell(f"{source.name}: {total:,} {'sample' if total == 1 else 'samples'} with {name}")
+    tell_log(path, "sample")
+    concurrency = run.concurrency or default_concurrency(model)
+    is_begun = False
+    failure: Exception | None = None
+    with open_policy(model, concurrency=concurrency, tools=tools) as policy:
+        display = ProgressDisplay(total)
+        gate = Gate(policy, display)
+
+        async def play() -> None:
+            nonlocal is_begun
+            try:
+                async with policy:
+                    await arun_benchmark(
+                        source,
+                        policy=gate,
+                        model=name,
+                        log=path,
+                        concurrency=concurrency,
+                        fail_fast=run.fail_fast,
+                        max_errors=max_errors,
+                        on_event=gate.on_event,
+                        **samples,
+                        **run_arguments(run, model),
+                    )
+                is_begun = True
+            except BaseException as error:
+                is_begun = BenchmarkResult.from_exception(error) is not None
+                raise
+
+        with display:
+            try:
+                gate.run(play)
+            except Exception as error:
+                failure = error
+    if gate.refusal is not None:
+        refuse(gate.refusal)
+    if not is_begun:
+        raise failed_before(failure, path)
+    report = read_run(path)
+    result = report.result
+    is_interrupted = gate.is_closed and result.num_remaining > 0
+    resume = resume_command(context) if is_interrupted else None
+    if output.json:
+        write_json({**report_figures(report), "log": str(path), "resume": resume})
+    else:
+        reports.print_summary(report, stdout())
+        if not is_interrupted:
+            tell(f"\nto read the samples: rolloutlib show {path} --samples, or --html FILE")
+    if is_interrupted:
+        return tell_interrupted(context, path)
+    if failure is not None:
+        tell_error(f"{describe(failure)}; {result.num_remaining:,} samples were not played")
+        return ExitCode.NOT_MET
+    if result.num_examples and result.num_errors == result.num_examples:
+        tell_error(f"all {result.num_errors:,} samples failed: rolloutlib show {path} tells why")
+        return ExitCode.NOT_MET
+    if min_score is not None and not result.score >= min_score:
+        tell_error(f"the score {result.score:.4g} is below --min-score {min_score:g}")
+        return ExitCode.NOT_MET
+    return ExitCode.OK
+
+
+def _check_items(source: Benchmark[Any], wanted: Iterable[str]) -> None:
+    """Refuse the names of no items, with the nearest name.
+
+    Raises:
+        CommandError: There is such a name.
+    """
+    names = item_names(source)
+    for name in wanted:
+        if name not in names:
+            msg = f"{source.name!r} has no item {name!r}{nearest(name, names)}"
+            raise CommandError(msg)

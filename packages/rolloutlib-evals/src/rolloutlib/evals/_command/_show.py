@@ -1,0 +1,167 @@
+"""`rolloutlib show`: what came of a run, on the terminal or as a page."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from rolloutlib.evals._command._errors import CommandError, ExitCode
+from rolloutlib.evals._command._figures import report_figures
+from rolloutlib.evals._command._logs import read_run
+from rolloutlib.evals._command._options import OutputOptions
+from rolloutlib.evals._command._output import stdout, tell, write_json
+from rolloutlib.evals._records import EvaluationRecord
+from rolloutlib.evals._rows import component_names, to_row
+
+_FILTERS = "Which samples"
+
+
+class OutcomeName(StrEnum):
+    """The outcomes that there are."""
+
+    CREDITED = "credited"
+    WRONG = "wrong"
+    NO_ANSWER = "no_answer"
+    TRUNCATED = "truncated"
+    FAILED = "failed"
+
+
+class ChangeName(StrEnum):
+    """How an item may fare against a baseline."""
+
+    BETTER = "better"
+    WORSE = "worse"
+    EQUAL = "equal"
+
+
+def show(
+    path: Annotated[Path, typer.Argument(help="A log, or a file of trajectories.")],
+    output: OutputOptions,
+    sample: Annotated[
+        str | None, typer.Argument(help="Show this sample in full: its item, or `item#epoch`.")
+    ] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Write one page that needs no network, in place of text."
+        ),
+    ] = None,
+    tokens: Annotated[
+        bool,
+        typer.Option(
+            "--tokens/--no-tokens", help="Whether the page has token ids and log probabilities."
+        ),
+    ] = True,
+    baseline: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A run to compare with, item by item.")
+    ] = None,
+    samples: Annotated[
+        bool, typer.Option("--samples", "-s", help="List the samples.", rich_help_panel=_FILTERS)
+    ] = False,
+    outcome: Annotated[
+        list[OutcomeName] | None,
+        typer.Option(
+            help="List samples of this outcome; may be repeated.", rich_help_panel=_FILTERS
+        ),
+    ] = None,
+    text: Annotated[
+        str | None,
+        typer.Option(help="List samples in which this is said.", rich_help_panel=_FILTERS),
+    ] = None,
+    min_score: Annotated[
+        float | None,
+        typer.Option(
+            metavar="X", help="List samples of at least this score.", rich_help_panel=_FILTERS
+        ),
+    ] = None,
+    max_score: Annotated[
+        float | None,
+        typer.Option(
+            metavar="X", help="List samples of at most this score.", rich_help_panel=_FILTERS
+        ),
+    ] = None,
+    change: Annotated[
+        list[ChangeName] | None,
+        typer.Option(help="With --baseline: list samples of such items.", rich_help_panel=_FILTERS),
+    ] = None,
+    limit: Annotated[
+        int,
+        typer.Option(
+            "--limit", "-n", min=1, metavar="N", help="List so many.", rich_help_panel=_FILTERS
+        ),
+    ] = 20,
+) -> int:
+    """Show a run: its figures, its samples, or one sample in full."""
+    from rolloutlib.evals import reports  # noqa: PLC0415 - for a fast start
+
+    report = read_run(path, baseline)
+    if html is not None:
+        reports.write_html(report, html, tokens=tokens)
+        tell(f"wrote {html}")
+        if output.json:
+            write_json({**report_figures(report), "html": str(html)})
+        return ExitCode.OK
+    if sample is not None:
+        try:
+            record = report.sample(sample)
+        except LookupError as error:
+            hint = "" if "did you mean" in str(error) else "; --samples lists them"
+            msg = f"{error.args[0]}{hint}"
+            raise CommandError(msg) from error
+        if output.json:
+            write_json(_sample(record))
+        else:
+            reports.print_sample(report, sample, stdout())
+        return ExitCode.OK
+    filters: dict[str, Any] = {
+        "outcomes": [each.value for each in outcome or ()],
+        "text": text,
+        "min_score": min_score,
+        "max_score": max_score,
+        "changes": [each.value for each in change or ()],
+    }
+    found = None
+    if samples or any(value not in (None, []) for value in filters.values()):
+        try:
+            found = report.select(**filters)
+        except ValueError as error:
+            msg = "--change needs --baseline" if change else str(error)
+            raise CommandError(msg) from error
+    if output.json:
+        figures = report_figures(report)
+        if found is not None:
+            names = component_names(found.values())
+            figures["samples"] = [
+                {"name": name, **to_row(record, names)}
+                for name, record in list(found.items())[:limit]
+            ]
+        write_json(figures)
+    elif found is not None:
+        reports.print_samples(report, found, stdout(), limit=limit)
+    else:
+        reports.print_summary(report, stdout())
+    return ExitCode.OK
+
+
+def _sample(record: EvaluationRecord) -> dict[str, Any]:
+    """Return a record with all that was said in it."""
+    trajectory = record.trajectory
+    steps = () if trajectory is None else trajectory.steps
+    return {
+        **to_row(record, component_names([record])),
+        "score_metadata": None if record.score is None else dict(record.score.metadata),
+        "steps": [
+            {
+                "observation": step.observation,
+                "action": step.action,
+                "reward": step.reward,
+                "stop_reason": step.policy_stop_reason,
+                "policy_info": step.policy_info,
+            }
+            for step in steps
+        ],
+        "final_observation": steps[-1].next_observation if steps else None,
+    }

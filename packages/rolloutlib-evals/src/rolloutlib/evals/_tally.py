@@ -1,0 +1,104 @@
+"""What a run's events tell of scores, failures and tokens, while it goes on."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, cast
+
+from rolloutlib.evals._intervals import interval_of
+from rolloutlib.evals.statistics import mean_score
+from rolloutlib.rollouts import Progress, RolloutEvent, Trajectory
+
+__all__ = ["Tally"]
+
+_MOST_KINDS = 3
+_FRESH = 1.01
+"""The interval is computed anew when there are so many times as many scores: it changes slowly."""
+
+
+class Tally:
+    """Counts what events tell, on the thread of the run; the words may be asked for on another.
+
+    Attributes:
+        progress: The counts of the last event.
+    """
+
+    def __init__(self) -> None:
+        self.progress = Progress()
+        self._scores: dict[str, list[float | None]] = {}
+        self._num_scores = 0
+        self._failures: Counter[str] = Counter()
+        self._usage = 0
+        self._words: tuple[int, str | None] = (0, None)
+
+    def add(self, event: RolloutEvent) -> None:
+        """Take an event."""
+        self.progress = event.progress
+        trajectory, error = event.trajectory, event.error
+        if trajectory is not None:
+            self._usage += _usage(trajectory)
+            self._add_score(event.item_id, trajectory.score.value)
+        if error is None:
+            return
+        if error.trajectory is not None and error.phase != "grade":
+            self._usage += _usage(error.trajectory)
+        if event.kind == "failed":
+            self._failures[error.error_type] += 1
+            if error.trajectory is not None and error.phase == "grade":
+                self._scores[event.item_id].pop()  # it was taken when the episode finished
+                self._num_scores -= 1
+            self._add_score(event.item_id, None)
+
+    @property
+    def tokens(self) -> int:
+        """How many tokens were sampled: those that policies tell, or else those that servers count."""
+        return max(self.progress.tokens, self._usage)
+
+    @property
+    def failures(self) -> str:
+        """The kinds of failures, the most frequent first; empty without any."""
+        kinds = Counter(self._failures).most_common()
+        told = [f"{count:,} {kind}" for kind, count in kinds[:_MOST_KINDS]]
+        rest = sum(count for _, count in kinds[_MOST_KINDS:])
+        return ", ".join([*told, f"{rest:,} of other kinds"] if rest else told)
+
+    @property
+    def score(self) -> str | None:
+        """The mean score so far with its interval; None before the first."""
+        count, words = self._words
+        if self._num_scores >= _FRESH * count and self._num_scores != count:
+            count = self._num_scores
+            words = _score_words(
+                {item: list(each) for item, each in list(self._scores.items()) if each}
+            )
+            self._words = count, words
+        return words
+
+    def _add_score(self, item_id: str, score: float | None) -> None:
+        self._scores.setdefault(item_id, []).append(score)
+        self._num_scores += 1
+
+
+def _score_words(scores: Mapping[str, list[float | None]]) -> str | None:
+    if not scores:
+        return None
+    estimate = mean_score(scores)
+    interval = interval_of(estimate)
+    items = f"over {estimate.num_items:,} {'item' if estimate.num_items == 1 else 'items'}"
+    if math.isnan(interval.low):
+        return f"score {estimate.value:.3f} {items}"
+    ends = f"{interval.low:.3f} to {interval.high:.3f}"
+    return f"score {estimate.value:.3f}, {interval.confidence:.0%} interval {ends}, {items}"
+
+
+def _usage(trajectory: Trajectory[Any, Any]) -> int:
+    """Return how many tokens a server says it has sampled in an episode."""
+    count = 0
+    for step in trajectory.steps:
+        usage: object = step.policy_info.get("usage")
+        if isinstance(usage, Mapping):
+            tokens: object = cast("Mapping[str, object]", usage).get("completion_tokens")
+            count += tokens if isinstance(tokens, int) else 0
+    return count

@@ -1,0 +1,155 @@
+"""What can go wrong between a policy and a model server.
+
+    ModelServerError
+    ├── RequestRefusedError       permanent: a wrong key, model or parameter
+    ├── MissingTokensError        permanent: ids or log probabilities were asked for, and not given
+    ├── ServerUnavailableError    may pass; a ConnectionError: no connection, 429, 5xx, a cut answer
+    └── ServerTimeoutError        may pass; a TimeoutError
+
+A prompt that does not fit the model's context is none of these: it raises core's `EpisodeTruncated`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import cast
+
+import openai
+
+from rolloutlib.rollouts import EpisodeTruncated
+
+
+class ModelServerError(Exception):
+    """A request to a model server that brought no action.
+
+    Attributes:
+        status_code: The HTTP status of the answer, None if there was none.
+        retry_after: The text of the header `Retry-After`, None if there was none.
+    """
+
+    status_code: int | None = None
+    retry_after: str | None = None
+
+
+class RequestRefusedError(ModelServerError):
+    """The server refuses the request, and would refuse it again."""
+
+
+class MissingTokensError(ModelServerError):
+    """The server left out token ids or log probabilities that the policy asked for."""
+
+
+class ServerUnavailableError(ModelServerError, ConnectionError):
+    """The server cannot be reached, is overloaded or failed, or its answer broke off; it may pass."""
+
+
+class ServerTimeoutError(ModelServerError, TimeoutError):
+    """The server did not answer in time; it may pass."""
+
+
+class Redaction:
+    """Takes a key out of texts that a server or a library wrote.
+
+    Args:
+        client: Has the key, which it may renew with each request.
+    """
+
+    def __init__(self, client: openai.OpenAI | openai.AsyncOpenAI) -> None:
+        self._client = client
+
+    def __call__(self, text: str, *, limit: int = 2000) -> str:
+        """Return the text without the key, and without what goes beyond the limit."""
+        key = self._client.api_key
+        if len(key) > _LONGEST_PLACEHOLDER:
+            text = text.replace(key, "***")
+        return text if len(text) <= limit else f"{text[:limit]}... ({len(text)} characters)"
+
+
+def read_error(error: openai.APIError, redact: Redaction, place: str) -> Exception:
+    """Return what a policy raises for an error of the SDK.
+
+    The SDK's error holds the request with its key, so it must not become the cause of what is raised.
+
+    Args:
+        error: The SDK's error.
+        redact: Applied to texts that are not ours.
+        place: Which model of which server was asked, for messages.
+    """
+    if isinstance(error, openai.APIStatusError):
+        return read_refusal(
+            error.status_code,
+            error.body if error.body is not None else error.response.text,
+            redact,
+            place,
+            retry_after=error.response.headers.get("retry-after"),
+        )
+    reason: BaseException = error.__cause__ or error
+    if isinstance(error, openai.APITimeoutError):
+        return ServerTimeoutError(f"{place} did not answer in time: {_tell(reason, redact)}")
+    told = _tell(_root(reason), redact)
+    return ServerUnavailableError(f"the connection to {place} failed: {told}")
+
+
+def read_refusal(
+    status: int, body: object, redact: Redaction, place: str, *, retry_after: str | None = None
+) -> Exception:
+    """Return what a policy raises for an answer that tells of an error.
+
+    Args:
+        status: The HTTP status.
+        body: The object that describes the error, as OpenAI's and llama.cpp's do, or a text.
+        redact: Applied to the body.
+        place: Which model of which server was asked, for messages.
+        retry_after: The header of that name.
+    """
+    is_described = isinstance(body, Mapping)
+    facts = cast("Mapping[str, object]", body if is_described else {"message": body})
+    text = redact(str(facts.get("message") or facts))
+    kinds = {str(facts.get("code")), str(facts.get("type"))}
+    may_overflow = status in _OVERFLOW_STATUSES
+    if may_overflow and (kinds & _OVERFLOW_KINDS or _OVERFLOW_TEXT.search(text)):
+        return EpisodeTruncated(f"context_overflow: {text}")
+    is_transient = status in _TRANSIENT_STATUSES or status >= _SERVER_ERROR
+    kind = ServerUnavailableError if is_transient else RequestRefusedError
+    if kinds & _PERMANENT_KINDS:
+        kind = RequestRefusedError
+    told = f"{place} answered with status {status}: {text}"
+    if status == _NOT_FOUND and "/v1" not in place:
+        told += " (the base_url of most servers ends in /v1)"
+    if retry_after is not None:
+        retry_after = redact(retry_after)
+        told += f" (retry after {retry_after})"
+    refusal = kind(told)
+    refusal.status_code, refusal.retry_after = status, retry_after
+    return refusal
+
+
+def _root(reason: BaseException) -> BaseException:
+    """Return what a reason goes back to: the operating system's own words."""
+    first = reason.__cause__ or reason.__context__
+    parts: object = getattr(reason, "exceptions", ())  # of a group
+    if isinstance(parts, tuple) and parts:
+        first = cast("tuple[BaseException, ...]", parts)[0]
+    return reason if first is None else _root(first)
+
+
+def _tell(reason: BaseException, redact: Redaction) -> str:
+    return redact(str(reason)) or type(reason).__name__
+
+
+_LONGEST_PLACEHOLDER = 5  # "none" and "EMPTY" are no secrets
+_NOT_FOUND = 404
+_SERVER_ERROR = 500
+# Request time-out, conflict, too early, too many requests; Anthropic's "overloaded" is 529.
+_TRANSIENT_STATUSES = {408, 409, 425, 429}
+_PERMANENT_KINDS = {"insufficient_quota"}  # OpenAI's 429 of an account without money
+_OVERFLOW_STATUSES = {400, 413, 422, 500}  # llama.cpp once answered with 500
+_OVERFLOW_KINDS = {"context_length_exceeded", "exceed_context_size_error"}  # OpenAI; llama.cpp
+_OVERFLOW_TEXT = re.compile(
+    r"(maximum|model's|available) context (length|size|window)"  # OpenAI, vLLM, SGLang, llama.cpp
+    r"|exceeds? the (model's )?(context|maximum number of tokens)"  # Google
+    r"|(prompt|input) is too long"  # Anthropic; Bedrock
+    r"|max_new_tokens` must be <=|inputs` must have less than",  # Text Generation Inference
+    re.IGNORECASE,
+)

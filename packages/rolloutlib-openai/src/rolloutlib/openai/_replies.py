@@ -1,0 +1,150 @@
+"""The parts of servers' answers that policies read, for Chat Completions and Completions alike."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import pydantic
+
+from rolloutlib.tools import read_call
+from rolloutlib.types import ToolCall
+
+
+class TokenEntry(pydantic.BaseModel):
+    """One token of an answer; llama.cpp tells its id."""
+
+    id: int | None = None
+    logprob: float | None = None
+
+
+class ReplyLogprobs(pydantic.BaseModel):
+    """The tokens of an answer: entries of Chat Completions, or columns of Completions."""
+
+    content: list[TokenEntry] | None = None
+    token_logprobs: list[float | None] | None = None
+
+
+class CalledFunction(pydantic.BaseModel):
+    """What a model calls; arguments are a text, unless the server parsed them."""
+
+    name: str | None = None
+    arguments: str | dict[str, Any] | list[Any] | None = None
+
+    def to_call(self, id: str | None) -> ToolCall:
+        """Return the call; arguments that are no object are those of a malformed one."""
+        arguments = self.arguments
+        if isinstance(arguments, list):
+            arguments = json.dumps(arguments)
+        return read_call(self.name or "", arguments, id)
+
+
+class ReplyCall(pydantic.BaseModel):
+    """A tool call."""
+
+    id: str | None = None
+    function: CalledFunction
+
+
+class ReplyPart(pydantic.BaseModel):
+    """A part of a message; those of other kinds than text have none."""
+
+    text: str | None = None
+
+
+class ReplyMessage(pydantic.BaseModel):
+    """What a model says in a chat; servers call its reasoning by one name or the other."""
+
+    content: str | list[ReplyPart] | None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+    refusal: str | None = None
+    tool_calls: list[ReplyCall] | None = None
+
+    @property
+    def text(self) -> str:
+        """The text, "" if there is none."""
+        if isinstance(self.content, list):
+            return "".join(part.text or "" for part in self.content)
+        return self.content or ""
+
+    def to_calls(self) -> list[ToolCall]:
+        """Return the calls."""
+        return [call.function.to_call(call.id) for call in self.tool_calls or ()]
+
+
+class Choice(pydantic.BaseModel):
+    """One sample; vLLM and SGLang tell ids, and SGLang those of a chat by both names in turn."""
+
+    message: ReplyMessage = ReplyMessage()
+    text: str = ""
+    finish_reason: str | None = None
+    logprobs: ReplyLogprobs | None = None
+    token_ids: list[int] | None = pydantic.Field(
+        None, validation_alias=pydantic.AliasChoices("token_ids", "response_token_ids")
+    )
+    prompt_token_ids: list[int] | None = None
+
+
+class Details(pydantic.BaseModel):
+    """Of the tokens that are counted, those of a kind."""
+
+    cached_tokens: int | None = None
+    reasoning_tokens: int | None = None
+
+
+class Usage(pydantic.BaseModel):
+    """How many tokens a request took."""
+
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    prompt_tokens_details: Details | None = None
+    completion_tokens_details: Details | None = None
+
+    def to_dict(self) -> dict[str, int]:
+        """Return the numbers that the server told."""
+        numbers = {
+            "prompt_tokens": self.prompt_tokens,
+            "completion_tokens": self.completion_tokens,
+            "cached_tokens": (self.prompt_tokens_details or Details()).cached_tokens,
+            "reasoning_tokens": (self.completion_tokens_details or Details()).reasoning_tokens,
+        }
+        return {name: number for name, number in numbers.items() if number is not None}
+
+
+class LlamaDetails(pydantic.BaseModel):
+    """What llama.cpp adds when asked to be verbose: of the first choice alone."""
+
+    prompt: str | None = None
+    tokens: list[int] = []
+
+
+def _or_none(choices: object) -> object:
+    return choices or []  # null beside an error
+
+
+class Reply(pydantic.BaseModel):
+    """A whole answer."""
+
+    choices: Annotated[list[Choice], pydantic.BeforeValidator(_or_none)] = []
+    error: dict[str, Any] | str | None = None  # OpenRouter answers so with status 200
+    id: str | None = None
+    model: str | None = None
+    usage: Usage | None = None
+    prompt_token_ids: list[int] | None = None
+    retries: int = 0  # set by the reader
+    llama: LlamaDetails | None = pydantic.Field(None, alias="__verbose")
+
+    def prompt_tokens(self) -> Sequence[int] | None:
+        """Return the ids of the prompt, if the server told them."""
+        told = self.prompt_token_ids
+        return self.choices[0].prompt_token_ids if told is None else told
+
+    def tokens(self, index: int) -> Sequence[int] | None:
+        """Return the ids of a choice, if the server told all of them."""
+        told = self.choices[index].token_ids
+        if told is None and index == 0 and self.llama is not None:
+            # Not those of `logprobs`, where llama.cpp leaves some out.
+            told = self.llama.tokens or None
+        return told

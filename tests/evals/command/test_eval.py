@@ -1,0 +1,218 @@
+"""`rolloutlib eval`: a model on a benchmark, its log, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import socket
+from pathlib import Path
+
+import pytest
+
+from command_line import run, says
+from rolloutlib.evals import read_log
+from scripted_server import ScriptedServer, respond
+
+KEY = "sk-secret-0123456789"
+
+
+def ask(server: ScriptedServer, *more: object, target: str = "lab:dataset") -> tuple[object, ...]:
+    return ("eval", target, "--model", "m", "--base-url", server.url, *more)
+
+
+def test_a_model_is_evaluated_and_the_figures_are_told(server: ScriptedServer) -> None:
+    server.plays(says("It is 1, or 4."))
+    ended = run(*ask(server))
+    assert ended.code == 0, ended.err
+    assert "score        0.3333" in ended.out
+    assert "6 of 6" in ended.out
+    assert "dataset: 6 samples with m" in ended.err
+    assert "log: runs/dataset-m.jsonl" in ended.err
+    assert "rolloutlib show runs/dataset-m.jsonl" in ended.err
+    result = read_log("runs/dataset-m.jsonl").result()
+    assert (result.score, result.num_examples) == (2 / 6, 6)
+
+
+def test_json_alone_is_on_standard_output(server: ScriptedServer) -> None:
+    server.plays(says("It is 4."))
+    ended = run(*ask(server, "--json"))
+    figures = ended.json
+    assert (figures["benchmark"], figures["model"]) == ("dataset", "m")
+    assert figures["score"] == pytest.approx(1 / 6)
+    assert figures["interval"]["method"] == "Wilson"
+    assert (figures["num_expected"], figures["num_wrong"]) == (6, 5)
+    assert (figures["log"], figures["resume"]) == ("runs/dataset-m.jsonl", None)
+
+
+def test_the_same_command_goes_on_with_its_log(server: ScriptedServer) -> None:
+    server.plays(says("It is 1."))
+    run(*ask(server))
+    lines = Path("runs/dataset-m.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    Path("runs/dataset-m.jsonl").write_text("".join(lines[:4]), encoding="utf-8")
+    before = len(server.received)
+    ended = run(*ask(server, "--json"))
+    assert "which has 3 samples of it" in ended.err
+    assert ended.json["num_examples"] == 6
+    assert len(server.received) == before + 3
+
+
+def test_a_command_with_other_settings_has_another_log(server: ScriptedServer) -> None:
+    server.plays(says("It is 1."))
+    logs = {
+        run(*ask(server, "--json", *more)).json["log"]
+        for more in (
+            [],
+            ["--limit", 2],
+            ["--limit", 3],
+            ["--limit", 2, "--seed", 1],
+            ["--limit", 2, "--temperature", 0.5],
+        )
+    }
+    assert len(logs) == 5
+    again = run(*ask(server, "--json", "--limit", 2, "--concurrency", 1, "--max-retries", 0))
+    assert again.json["log"] in logs
+
+
+def test_a_log_of_another_run_is_refused_with_what_differs(server: ScriptedServer) -> None:
+    server.plays(says("It is 1."))
+    run(*ask(server, "--log", "mine.jsonl"))
+    before = len(server.received)
+    ended = run(*ask(server, "--log", "mine.jsonl", "--epochs", 2))
+    assert ended.code == 2
+    assert "epochs was 1 and is 2" in ended.err
+    assert "--log names another file" in ended.err
+    assert len(server.received) == before
+
+
+def test_options_of_the_model_reach_the_server_and_the_log(server: ScriptedServer) -> None:
+    server.plays(says("It is 1."))
+    run(
+        *ask(server, "--limit", 1, "--temperature", 0.5, "--max-tokens", 7, "--top-p", 0.9),
+        *("--stop", "END", "--extra-body", "top_k=20", "--extra-body", "mode=fast"),
+        *("--log", "mine.jsonl"),
+    )
+    body = server.received[0].body
+    assert (body["temperature"], body["top_p"], body["stop"]) == (0.5, 0.9, ["END"])
+    assert (body["top_k"], body["mode"]) == (20, "fast")
+    assert 7 in (body.get("max_tokens"), body.get("max_completion_tokens"))
+    sampling = read_log("mine.jsonl").header["metadata"]["sampling"]
+    assert sampling["extra_body"] == {"top_k": 20, "mode": "fast"}
+
+
+def test_a_key_comes_from_the_environment_and_is_written_nowhere(
+    server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, folder: Path
+) -> None:
+    monkeypatch.setenv("MY_KEY", KEY)
+    server.plays(respond({"error": {"message": f"bad key {KEY}", "code": "x"}}, 500))
+    ended = run(
+        *ask(server, "--api-key-env", "MY_KEY", "--max-retries", 0, "--limit", 2, "--debug")
+    )
+    assert server.received[0].headers["authorization"] == f"Bearer {KEY}"
+    assert ended.code == 1
+    written = [path.read_text(encoding="utf-8") for path in folder.rglob("*.jsonl")]
+    assert "bad key ***" in written[0]
+    assert KEY not in "".join([*written, ended.out, ended.err])
+
+
+def test_the_key_of_openai_is_sent_to_no_other_server(
+    server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    server.plays(says("It is 1."))
+    run(*ask(server, "--limit", 1))
+    assert KEY not in server.received[0].headers.get("authorization", "")
+
+
+def test_a_server_that_is_not_there_ends_the_run_and_leaves_nothing_failed() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    url = f"http://127.0.0.1:{port}/v1"
+    ended = run("eval", "lab:dataset", "-m", "m", "--base-url", url, "--max-retries", 0)
+    assert ended.code == 3
+    [error] = [line for line in ended.err.splitlines() if line.startswith("error:")]
+    assert "'m'" in error
+    assert url in error
+    assert list(read_log("runs/dataset-m.jsonl")) == []
+
+
+@pytest.mark.parametrize(("status", "text"), [(401, "wrong key"), (404, "no such model")])
+def test_a_server_that_refuses_key_or_model_ends_the_run(
+    server: ScriptedServer, status: int, text: str
+) -> None:
+    server.plays(respond({"error": {"message": text}}, status))
+    ended = run(*ask(server))
+    assert ended.code == 3
+    assert text in ended.err
+    assert list(read_log("runs/dataset-m.jsonl")) == []
+
+
+def test_one_request_that_is_refused_is_one_failed_sample(server: ScriptedServer) -> None:
+    fine = says("It is 1.")
+    server.plays(fine, respond({"error": {"message": "no"}}, 404), fine)
+    ended = run(*ask(server, "--concurrency", 1, "--json"))
+    assert ended.code == 0
+    assert (ended.json["num_errors"], ended.json["num_scored"]) == (1, 5)
+
+
+def test_a_run_in_which_all_fails_ends_with_1(server: ScriptedServer) -> None:
+    server.plays(respond({"error": {"message": "overloaded"}}, 500))
+    ended = run(*ask(server, "--max-retries", 0, "--json"))
+    assert ended.code == 1
+    assert ended.json["num_errors"] == 6
+    assert "all 6 samples failed: rolloutlib show runs/dataset-m.jsonl tells why" in ended.err
+
+
+def test_a_run_that_is_given_up_tells_what_it_has(server: ScriptedServer) -> None:
+    server.plays(says("It is 1."), respond({"error": {"message": "overloaded"}}, 500))
+    for more in (["--max-failures", 2], ["--max-errors", 1], ["--fail-fast"]):
+        ended = run(
+            *ask(server, "--json", "-c", 1, "--max-retries", 0, *more, "--log", f"{more[0]}.jsonl")
+        )
+        assert ended.code == 1
+        assert ended.json["num_remaining"] > 0
+        assert "samples were not played" in ended.err
+        server.plays(says("It is 1."), respond({"error": {"message": "overloaded"}}, 500))
+
+
+@pytest.mark.parametrize(("least", "code"), [(0.1, 0), (0.5, 1)])
+def test_a_score_below_the_one_asked_for_ends_with_1(
+    server: ScriptedServer, least: float, code: int
+) -> None:
+    server.plays(says("It is 1."))
+    assert run(*ask(server, "--min-score", least)).code == code
+
+
+def test_items_epochs_and_limits_choose_the_samples(server: ScriptedServer) -> None:
+    server.plays(says("It is 1."))
+    run(*ask(server, "--item", "sum-4", "--item", "sum-2", "--epochs", 2, "--log", "a.jsonl"))
+    assert sorted((r.item_id, r.epoch) for r in read_log("a.jsonl")) == [
+        ("sum-2", 0),
+        ("sum-2", 1),
+        ("sum-4", 0),
+        ("sum-4", 1),
+    ]
+    run(*ask(server, "--limit", 2, "--log", "b.jsonl"))
+    assert sorted(r.item_id or "" for r in read_log("b.jsonl")) == ["sum-0", "sum-1"]
+
+
+def test_a_built_in_benchmark_takes_arguments(server: ScriptedServer, folder: Path) -> None:
+    rows = [{"question": "What is 6 times 7?", "answer": "#### 42"}]
+    (folder / "items.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    server.plays(says("The answer is 42."))
+    more = ["-a", "dataset=items.jsonl", "-a", "system_prompt=Think.", "--json"]
+    ended = run(*ask(server, *more, target="gsm8k"))
+    assert ended.json["score"] == 1.0
+    assert server.received[0].body["messages"][0] == {"role": "system", "content": "Think."}
+
+
+def test_an_environment_that_has_tools_offers_them_to_the_model(server: ScriptedServer) -> None:
+    call = {
+        "id": "c",
+        "type": "function",
+        "function": {"name": "add", "arguments": '{"a":2,"b":3}'},
+    }
+    calling = {"role": "assistant", "content": None, "tool_calls": [call]}
+    choice = {"index": 0, "message": calling, "finish_reason": "tool_calls"}
+    server.plays(respond({"id": "1", "model": "m", "choices": [choice]}), says("It is 5."))
+    assert run(*ask(server, "--json", target="lab:Tooled")).json["score"] == 1.0
+    assert server.received[0].body["tools"][0]["function"]["name"] == "add"
+    assert server.received[1].body["messages"][-1]["content"] == "5"

