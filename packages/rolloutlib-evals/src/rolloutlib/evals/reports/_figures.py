@@ -144,7 +144,8 @@ def comparison_figures(report: Report) -> list[Figure]:
     left_out = f"; {comparison.num_left_out:,} left out" if comparison.num_left_out else ""
 
     def mean(name: str, estimate: Estimate) -> Figure:
-        return Figure(name, number(estimate.value), interval_words(interval_of(estimate)))
+        note = f"{interval_words(interval_of(estimate))}, over {compared}"
+        return Figure(name, number(estimate.value), note)
 
     paired = f"{interval_words(comparison.difference.t_interval())}, paired over {compared}"
     found = [

@@ -201,7 +201,7 @@ def _named(result: BenchmarkResult) -> dict[str, EvaluationRecord]:
     samples: dict[str, EvaluationRecord] = {}
     for record in result.records:
         name = f"{item_name(record)}#{record.epoch}" if several else item_name(record)
-        if name in samples:  # items of a data set that is collected from may have one name
+        while name in samples:  # items of a data set that is collected from may have one name
             name = f"{name}@{record.index}"
         samples[name] = record
     return samples
