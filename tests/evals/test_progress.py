@@ -144,7 +144,7 @@ def test_a_line_tells_counts_rates_and_the_time_left() -> None:
     show(plain(file))
     assert file.getvalue() == (
         "3 of 4 episodes, 0:03:00 gone, 0:01:00 left; "
-        "score 1.000 over 1 item; "
+        "score 1.000, 95% interval 0.207 to 1.000, over 1 item; "
         "3 started, 0 running, 3 completed, 0 truncated, 0 failed, 0 retried; "
         "3 steps, 900 tokens, 5 tokens/s\n"
     )

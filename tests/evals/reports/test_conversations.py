@@ -5,10 +5,11 @@ from __future__ import annotations
 import io
 from typing import Any
 
+import numpy as np
 from rich.console import Console
 
 from evals.reports.episodes import with_reasoning
-from rolloutlib import Step, Trajectory
+from rolloutlib import Score, Step, Trajectory
 from rolloutlib.evals import BenchmarkResult, EvaluationRecord
 from rolloutlib.evals.reports import Report, print_sample
 
@@ -41,9 +42,35 @@ def test_texts_are_what_user_and_assistant_say() -> None:
 
 def test_an_observation_that_is_no_message_is_shown_each_time() -> None:
     assert shown(episode([0, 1], 1, [0, 1], 0, None)) == [
-        *("observation", "[", "0,", "1", "]", "action, step 0, reward 0", "1"),
-        *("observation", "[", "0,", "1", "]", "action, step 1, reward 0", "0"),
+        *("observation", "[0, 1]", "action, step 0, reward 0", "1"),
+        *("observation", "[0, 1]", "action, step 1, reward 0", "0"),
     ]
+
+
+def test_arrays_are_lists_whose_numbers_stand_side_by_side() -> None:
+    ids = list(range(100, 115))
+    assert shown(episode(np.array([0.5, 1.0]), np.int64(1), None)) == [
+        *("observation", "[0.5, 1.0]", "action, reward 0", "1")
+    ]
+    assert shown(episode({"prompt": ids, "places": np.eye(5)}, 0, None))[1:9] == [
+        "{",
+        f'"prompt": {ids},',
+        '"places": [',
+        *[f"{row}," for row in np.eye(5).tolist()[:4]],
+        "[0.0, 0.0, 0.0, 0.0, 1.0]",
+    ]
+
+
+def test_thinking_is_told_apart_unless_an_answer_was_read_in_it() -> None:
+    reply = "<think>\U0001f600 2?</think>\n\nIt is 4."
+    for place, lines in {
+        reply.index("4"): ["\U0001f600 2?</think>", "It is 4 [found]."],
+        reply.index("2"): ["\U0001f600 2 [found]?</think>", "", "It is 4."],
+    }.items():
+        score = Score(1.0, None, {"span": [place, place + 1], "status": "found"})
+        step: Step[Any, Any] = Step("2 + 2?", reply, 1.0, None, True, False, score.as_info())
+        found = shown(Trajectory("2 + 2?", [step], terminated=True))
+        assert found[3:] == [f"<think>{lines[0]}", *lines[1:]]
 
 
 def test_a_growing_chat_is_shown_once() -> None:
@@ -81,6 +108,8 @@ def test_calls_are_shown_in_either_form_even_malformed_ones() -> None:
     chat = {"role": "assistant", "content": None, "tool_calls": [ours, theirs, "odd"]}
     assert shown(episode("?", chat, None))[3:] == ['-> add({"a": 1)', "-> add({})", "-> ?(odd)"]
     assert shown(episode("?", [ours], None))[3:] == ['-> add({"a": 1)']
+    odd = {"role": "assistant", "content": "Done.", "tool_calls": 5}
+    assert shown(episode("?", odd, None))[3:] == ["Done.", "-> ?(5)"]
 
 
 def test_reasoning_and_images_are_told() -> None:

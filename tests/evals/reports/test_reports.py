@@ -8,7 +8,13 @@ import pytest
 
 from evals.reports.episodes import HOSTILE, write_groups
 from evals.sums import Failing, Sum, SumEnv, add, sums
-from rolloutlib.evals import Benchmark, read_log, run_benchmark
+from rolloutlib.evals import (
+    Benchmark,
+    BenchmarkResult,
+    EvaluationRecord,
+    read_log,
+    run_benchmark,
+)
 from rolloutlib.evals.reports import Report, read_report
 from rolloutlib.evals.statistics import mean_score
 
@@ -55,6 +61,14 @@ def test_an_item_that_was_collected_twice_keeps_its_groups_apart(tmp_path: Path)
     assert len(report.samples) == 14
     assert report.groups[1, "sum"] == ["sum#0", "sum#1", "sum#2", "sum#3"]
     assert report.groups[4, "sum"] == ["sum#0@4", "sum#1@4", "sum#2@4", "sum#3@4"]
+
+
+def test_no_name_stands_for_two_samples() -> None:
+    named = [EvaluationRecord(0, "a@2"), EvaluationRecord(1, "a"), EvaluationRecord(2, "a")]
+    unnamed = [EvaluationRecord(0), EvaluationRecord(0), EvaluationRecord(0)]
+    for records in (named, unnamed):
+        report = Report(BenchmarkResult.from_records("names", records))
+        assert list(report.samples.values()) == records
 
 
 def test_the_interval_is_wilsons_for_single_outcomes_alone() -> None:

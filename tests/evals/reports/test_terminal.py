@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pydantic_core import to_json
 from rich.console import Console
 
-from evals.reports.episodes import hostile_records, write_groups
+from evals.reports.episodes import answer, hostile_records, write_groups
 from evals.sums import add, sums
-from rolloutlib.evals import BenchmarkResult, run_benchmark
+from rolloutlib import Score
+from rolloutlib.evals import BenchmarkResult, EvaluationRecord, run_benchmark
 from rolloutlib.evals.benchmarks import gsm8k
 from rolloutlib.evals.reports import (
     Report,
@@ -58,6 +61,7 @@ def test_the_summary_compares(console: Console) -> None:
     lines = printed(console)
     assert "Compared with threes" in lines
     assert any(line.startswith("difference +0.4167 ") and "6 items" in line for line in lines)
+    assert "baseline 0.3333 -0.0951 to 0.7618 (95% t), over 6 items" in lines
     assert "p-value by items 0.125 sign test: 4 better, 0 worse, 2 equal" in lines
 
 
@@ -79,6 +83,39 @@ def test_samples_are_listed_with_what_was_left_out(console: Console) -> None:
     ]
 
 
+def test_a_narrow_list_has_the_replies_on_lines_of_their_own(tmp_path: Path) -> None:
+    console = Console(file=io.StringIO(), width=80)
+    path = write_groups(tmp_path / "groups.jsonl")
+    report = read_report(path, baseline=path)
+    print_samples(report, report.select(text="sum#0"), console)
+    print_samples(report, report.select(text="slow#1"), console)
+    assert printed(console) == [
+        "sample outcome score tokens expected extracted change",
+        "sum#0 wrong 0 2 equal",
+        "It is 0",
+        "1 of 1 found, of 7 samples",
+        "sample outcome score tokens expected extracted change",
+        "slow#1 failed equal",
+        "too slow",
+        "1 of 1 found, of 7 samples",
+    ]
+
+
+def test_a_list_shows_what_is_said_after_thinking_and_the_calls(console: Console) -> None:
+    call = {"role": "assistant", "content": "", "tool_calls": [{"name": "f", "arguments": {}}]}
+    replies: list[Any] = ["<think>Hm.</think> 4", call]
+    records = [
+        EvaluationRecord(index, f"item-{index}", Score(1.0), trajectory=answer("?", reply, 1.0))
+        for index, reply in enumerate(replies)
+    ]
+    report = Report(BenchmarkResult.from_records("replies", records))
+    print_samples(report, report.samples, console)
+    assert [line.partition(" credited ")[2] for line in printed(console)[1:3]] == [
+        "1 20 4",
+        f"1 {len(to_json(call))} -> f({{}})",
+    ]
+
+
 def test_a_sample_is_printed_with_its_tools_and_components(
     console: Console, tmp_path: Path
 ) -> None:
@@ -86,7 +123,7 @@ def test_a_sample_is_printed_with_its_tools_and_components(
     text = "\n".join(printed(console))
     assert "product credited score 0.75" in text
     assert text.count("What is 17 times 23?") == 1
-    assert '-> multiply({\n"a": 17,\n"b": 23\n})' in text
+    assert '-> multiply({"a": 17, "b": 23})' in text
     assert "tool answers call-1" in text
     assert "It is 391 [right, found]." in text
     assert "right 1 span [6,9]; status found" in text

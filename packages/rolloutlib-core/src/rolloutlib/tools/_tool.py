@@ -93,9 +93,7 @@ class Tool(Generic[P, R]):
         self._signature = read_signature(function, f"tool {name!r}")
         self.function = function
         self.name = name
-        self.description: str = (
-            self._signature.description if description is None else description
-        )
+        self.description: str = self._signature.description if description is None else description
         self.timeout = timeout
         self.strict = strict
         self.catch = catch

@@ -10,6 +10,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from pathlib import PurePath
 from typing import Any, cast
 
+import numpy as np
 from pydantic import BaseModel
 from pydantic_core import to_json
 
@@ -74,11 +75,14 @@ def fingerprint(ids: Iterable[str], items: Iterable[Any]) -> str:
 
 
 def to_text(value: Any, *, indent: int | None = None) -> str:
-    """Return a text as it is, and other data as JSON, or by its `repr` where JSON cannot hold it."""
+    """Return a text as it is, and other data as JSON, or by its `repr` where JSON cannot hold it.
+
+    Arrays are lists, and their numbers are numbers.
+    """
     if isinstance(value, str):
         return value
     try:
-        return to_json(value, indent=indent, fallback=repr, inf_nan_mode="constants").decode()
+        return to_json(value, indent=indent, fallback=_told, inf_nan_mode="constants").decode()
     except ValueError:  # bytes, or a text with lone surrogates
         return repr(value)
 
@@ -148,3 +152,9 @@ def _loaded(name: str) -> type[Any]:
         if isinstance(found, type):
             return cast("type[Any]", found)
     return object
+
+
+def _told(value: object) -> object:
+    if isinstance(value, (np.ndarray, np.generic)):
+        return cast("Any", value).tolist()
+    return repr(value)

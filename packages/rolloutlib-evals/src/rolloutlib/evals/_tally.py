@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, cast
 
-from rolloutlib.evals._intervals import interval_of
 from rolloutlib.evals.statistics import mean_score
 from rolloutlib.rollouts import Progress, RolloutEvent, Trajectory
 
@@ -85,7 +84,7 @@ def _score_words(scores: Mapping[str, list[float | None]]) -> str | None:
     if not scores:
         return None
     estimate = mean_score(scores)
-    interval = interval_of(estimate)
+    interval = estimate.interval()
     items = f"over {estimate.num_items:,} {'item' if estimate.num_items == 1 else 'items'}"
     if math.isnan(interval.low):
         return f"score {estimate.value:.3f} {items}"

@@ -197,7 +197,7 @@ def intervals(
             whisker = Shape("line", place(start), y, place(stop) - place(start), 0, "whisker")
             chart.shapes.append(whisker)
         chart.shapes.append(Shape("point", place(value), y, style=style, text=f"{value:.4g}"))
-        words = Shape("text", RIGHT + 4, y - 9, style="start label", text=name)
+        words = Shape("text", RIGHT + 9, y - 9, style="start label", text=name)
         chart.shapes.append(words)
         chart.rows.append([name, *[f"{end:.4g}" for end in (value, start, stop)]])
     return chart

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from rolloutlib._values import same
 from rolloutlib.evals._plain import to_text
+from rolloutlib.evals.reports._text import laid_out
 from rolloutlib.rollouts import Trajectory
 from rolloutlib.scores import Score
 
-__all__ = ["Call", "Highlight", "Turn", "conversation", "highlights"]
+__all__ = ["Call", "Highlight", "Turn", "conversation", "marked"]
 
 _FIELDS = {"role", "content", "tool_calls", "tool_call_id", "name"}
 _REASONING = ("reasoning", "reasoning_content")
@@ -103,14 +104,22 @@ def conversation(trajectory: Trajectory[Any, Any]) -> list[Turn]:
     return turns
 
 
-def highlights(score: Score | None, length: int) -> list[Highlight]:
-    """Return the places in the last action that the score, or a component of it, tells of.
+def marked(turns: Sequence[Turn], score: Score | None) -> Iterator[tuple[Turn, list[Highlight]]]:
+    """Yield each turn with the places in its first part that the score, or a component of it, tells of.
+
+    A grader reads the text of the last action, so that is what its places are in.
 
     Args:
-        score: The score.
-        length: How many characters the last action has.
+        turns: The conversation.
+        score: What it scored.
     """
-    return [] if score is None else list(_highlights(score, "", length))
+    last = max([place for place, turn in enumerate(turns) if turn.step is not None], default=None)
+    for place, turn in enumerate(turns):
+        marks: list[Highlight] = []
+        text = turn.parts[0] if turn.parts else None
+        if place == last and score is not None and isinstance(text, str):
+            marks = list(_highlights(score, "", len(text)))
+        yield turn, marks
 
 
 def _highlights(score: Score, name: str, length: int) -> Iterator[Highlight]:
@@ -159,15 +168,15 @@ def _turn(message: Any, role: str, other: str, step: int | None = None) -> Turn:
                 to_text(fields["role"]),
                 _parts(fields.get("content")),
                 step,
-                tuple([_call(call) for call in fields.get("tool_calls") or ()]),
+                _calls(fields.get("tool_calls")),
                 _optional(fields.get("tool_call_id")),
                 _optional(fields.get("name")),
                 reasoning,
-                to_text(extra, indent=2) if extra else None,
+                laid_out(extra) if extra else None,
             )
         if "name" in fields and "arguments" in fields:
             return Turn(role, (), step, (_call(fields),))
-    return Turn(other, (to_text(message, indent=2),), step)
+    return Turn(other, (laid_out(message),), step)
 
 
 def _reasoning(fields: Mapping[str, Any]) -> str | None:
@@ -179,7 +188,7 @@ def _parts(content: Any) -> tuple[str | Mapping[str, Any], ...]:
     if content is None or content == "":
         return ()
     if not isinstance(content, (list, tuple)):
-        return (to_text(content, indent=2),)
+        return (laid_out(content),)
     return tuple([_part(part) for part in cast("list[Any]", content)])
 
 
@@ -189,17 +198,24 @@ def _part(part: Any) -> str | Mapping[str, Any]:
         return fields["text"]
     if fields.get("type") in ("image", "audio") and isinstance(fields.get("url"), str):
         return {key: to_text(fields[key]) for key in ("type", "url", "alt") if key in fields}
-    return to_text(part, indent=2)
+    return laid_out(part)
+
+
+def _calls(value: Any) -> tuple[Call, ...]:
+    if not value:
+        return ()
+    calls = cast("list[Any]", value if isinstance(value, (list, tuple)) else [value])
+    return tuple([_call(call) for call in calls])
 
 
 def _call(call: Any) -> Call:
     outer = cast("Mapping[str, Any]", call if isinstance(call, Mapping) else {})
     inner: Any = outer.get("function", outer)  # as chat templates have it
     if not isinstance(inner, Mapping) or "name" not in inner:
-        return Call("?", to_text(call, indent=2))
+        return Call("?", laid_out(call))
     fields = cast("Mapping[str, Any]", inner)
     arguments = fields.get("malformed", fields.get("arguments"))
-    return Call(to_text(fields["name"]), to_text(arguments, indent=2), _optional(outer.get("id")))
+    return Call(to_text(fields["name"]), laid_out(arguments), _optional(outer.get("id")))
 
 
 def _optional(value: Any) -> str | None:

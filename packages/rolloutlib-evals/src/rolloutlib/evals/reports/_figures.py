@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rolloutlib.evals._intervals import interval_of
 from rolloutlib.evals._plain import to_text
 from rolloutlib.evals._records import EvaluationRecord, Outcome
 from rolloutlib.evals._rows import to_row
@@ -144,7 +143,8 @@ def comparison_figures(report: Report) -> list[Figure]:
     left_out = f"; {comparison.num_left_out:,} left out" if comparison.num_left_out else ""
 
     def mean(name: str, estimate: Estimate) -> Figure:
-        return Figure(name, number(estimate.value), interval_words(interval_of(estimate)))
+        note = f"{interval_words(estimate.interval())}, over {compared}"
+        return Figure(name, number(estimate.value), note)
 
     paired = f"{interval_words(comparison.difference.t_interval())}, paired over {compared}"
     found = [

@@ -14,7 +14,6 @@ from typing import Any
 import jinja2
 
 import rolloutlib
-from rolloutlib.evals._intervals import interval_of
 from rolloutlib.evals.reports._charts import Chart, histogram, intervals, stack
 from rolloutlib.evals.reports._figures import (
     OUTCOMES,
@@ -148,7 +147,7 @@ def _comparison_charts(report: Report) -> Iterator[Chart]:
         (report.baseline.title, "baseline", comparison.baseline),
         (report.title, "candidate", comparison.candidate),
     ):
-        interval = interval_of(estimate)
+        interval = estimate.interval()
         rows.append((visible(name), style, estimate.value, interval.low, interval.high))
     yield intervals("Means over the items that both have, with 95% intervals", rows)
     interval = comparison.difference.t_interval()

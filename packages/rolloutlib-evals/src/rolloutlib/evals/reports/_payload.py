@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rolloutlib.evals._plain import to_text
 from rolloutlib.evals._records import EvaluationRecord
-from rolloutlib.evals.reports._conversation import Call, Turn, conversation, highlights
+from rolloutlib.evals.reports._conversation import Call, Highlight, Turn, conversation, marked
 from rolloutlib.evals.reports._report import Report
-from rolloutlib.evals.reports._text import utf16_length
+from rolloutlib.evals.reports._text import laid_out, utf16_length
+from rolloutlib.evals.reports._thinking import take_thinking
 from rolloutlib.evals.reports._token_rows import token_rows
 from rolloutlib.rollouts import Trajectory
 from rolloutlib.scores import Score
@@ -66,38 +67,22 @@ def _payload(record: EvaluationRecord, *, tokens: bool = True) -> dict[str, Any]
         "score": None if record.score is None else _score(record.score),
         "error": error,
         "facts": _facts(record),
-        "item": None if record.item is None else to_text(record.item, indent=2),
-        "metadata": to_text(metadata, indent=2) if metadata else None,
+        "item": None if record.item is None else laid_out(record.item),
+        "metadata": laid_out(metadata) if metadata else None,
         "rows": token_rows(trajectory) if tokens and trajectory is not None else [],
     }
     return {key: value for key, value in payload.items() if value not in (None, [])}
 
 
 def _turns(trajectory: Trajectory[Any, Any], score: Score | None) -> list[dict[str, Any]]:
-    turns = conversation(trajectory)
-    forms = [_turn(turn) for turn in turns]
-    said = [number for number, turn in enumerate(turns) if turn.step is not None]
-    if said:
-        # A grader reads the text of the last action, so that is what its places are in.
-        last = turns[said[-1]]
-        text = last.parts[0] if last.parts and isinstance(last.parts[0], str) else ""
-        marks = [
-            {
-                "start": utf16_length(text[: mark.start]),
-                "stop": utf16_length(text[: mark.stop]),
-                "status": mark.status,
-                "label": mark.label,
-            }
-            for mark in highlights(score, len(text))
-        ]
-        if marks:
-            forms[said[-1]]["marks"] = marks
-    return forms
+    return [_turn(turn, marks) for turn, marks in marked(conversation(trajectory), score)]
 
 
-def _turn(turn: Turn) -> dict[str, Any]:
+def _turn(turn: Turn, marks: Sequence[Highlight]) -> dict[str, Any]:
+    thinking, turn, marks = take_thinking(turn, marks)
     form = {
         "role": turn.role,
+        "thinking": thinking,
         "parts": list(turn.parts),
         "step": turn.step,
         "calls": [_call(call) for call in turn.calls],
@@ -105,8 +90,19 @@ def _turn(turn: Turn) -> dict[str, Any]:
         "name": turn.name,
         "reasoning": turn.reasoning,
         "extra": turn.extra,
+        "marks": [_mark(turn.parts[0], mark) for mark in marks],
     }
     return {key: value for key, value in form.items() if value not in (None, [])}
+
+
+def _mark(text: Any, mark: Highlight) -> dict[str, Any]:
+    """Return a mark as JavaScript counts characters."""
+    return {
+        "start": utf16_length(text[: mark.start]),
+        "stop": utf16_length(text[: mark.stop]),
+        "status": mark.status,
+        "label": mark.label,
+    }
 
 
 def _call(call: Call) -> dict[str, Any]:
@@ -121,7 +117,7 @@ def _steps(trajectory: Trajectory[Any, Any]) -> list[dict[str, Any]]:
             "version": None if step.policy_version is None else to_text(step.policy_version),
             "tokens": None if step.policy_tokens is None else len(step.policy_tokens),
             "info": _info(step.info),
-            "policy": to_text(step.policy_info, indent=2) if step.policy_info else None,
+            "policy": laid_out(step.policy_info) if step.policy_info else None,
         }
         for step in trajectory.steps
     ]
@@ -130,7 +126,7 @@ def _steps(trajectory: Trajectory[Any, Any]) -> list[dict[str, Any]]:
 def _info(info: Mapping[str, Any]) -> str | None:
     """Return what an environment said, without the score, which has a place of its own."""
     rest = {key: value for key, value in info.items() if key != "score"}
-    return to_text(rest, indent=2) if rest else None
+    return laid_out(rest) if rest else None
 
 
 def _score(score: Score) -> dict[str, Any]:

@@ -7,7 +7,6 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Literal, TypeAlias, get_args
 
-from rolloutlib.evals._intervals import interval_of
 from rolloutlib.evals._plain import to_text
 from rolloutlib.evals._records import EvaluationRecord, Outcome
 from rolloutlib.evals._results import BenchmarkResult
@@ -40,8 +39,7 @@ class Report:
         settings: Facts about the run.
         baseline: The run it is compared with, or None.
         estimate: The mean score over items, with its standard error.
-        interval: A confidence interval of it: Wilson's where each item has one sample that scored 0
-            or 1, else that of Student's t.
+        interval: The confidence interval of it that fits.
         samples: The records by name, in the order of the result. The name is the item's, followed by
             `#` and the epoch if the run has several.
         comparison: The statistics of the comparison over the items that both runs have, or None.
@@ -62,8 +60,8 @@ class Report:
         self.title: str = result.name if title is None else title
         self.settings: Mapping[str, Any] = dict(settings or {})
         self.baseline = baseline
-        self.estimate: Estimate = mean_score(result.item_scores)
-        self.interval: Interval = interval_of(self.estimate)
+        self.estimate: Estimate = mean_score(_item_scores(result))
+        self.interval: Interval = self.estimate.interval()
         self.samples: Mapping[str, EvaluationRecord] = _named(result)
         self.comparison: Comparison | None = None
         if baseline is not None:
@@ -201,10 +199,22 @@ def _named(result: BenchmarkResult) -> dict[str, EvaluationRecord]:
     samples: dict[str, EvaluationRecord] = {}
     for record in result.records:
         name = f"{item_name(record)}#{record.epoch}" if several else item_name(record)
-        if name in samples:  # items of a data set that is collected from may have one name
+        while name in samples:  # items of a data set that is collected from may have one name
             name = f"{name}@{record.index}"
         samples[name] = record
     return samples
+
+
+def _item_scores(result: BenchmarkResult) -> dict[str, list[float | None]]:
+    """Return the scores of each item; items of a data set that is collected from may have one name."""
+    indices: dict[str, int] = {}
+    scores: dict[str, list[float | None]] = {}
+    for record in result.records:
+        name = item_name(record)
+        if indices.setdefault(name, record.index) != record.index:
+            name = f"{name}@{record.index}"
+        scores.setdefault(name, []).append(None if record.score is None else record.score.value)
+    return scores
 
 
 def _check(name: str, given: Collection[str], known: tuple[str, ...]) -> None:

@@ -6,12 +6,15 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 from rich.console import Console
+from rich.padding import Padding
+from rich.segment import SegmentLines
 from rich.table import Table
 from rich.text import Text
 
 from rolloutlib.evals._records import EvaluationRecord
 from rolloutlib.evals._rows import to_row
 from rolloutlib.evals.reports._charts import bins
+from rolloutlib.evals.reports._conversation import conversation
 from rolloutlib.evals.reports._figures import (
     OUTCOMES,
     Figure,
@@ -25,6 +28,7 @@ from rolloutlib.evals.reports._figures import (
 )
 from rolloutlib.evals.reports._report import Report, item_name
 from rolloutlib.evals.reports._text import visible
+from rolloutlib.evals.reports._thinking import take_thinking
 
 __all__ = ["STYLES", "print_samples", "print_summary"]
 
@@ -38,6 +42,7 @@ STYLES = {
 _BAR = 30
 _REASONS = 8
 _LINE = 60
+_WIDE = 120
 
 
 def print_summary(report: Report, console: Console | None = None) -> None:
@@ -93,7 +98,7 @@ def print_samples(
     *,
     limit: int | None = 20,
 ) -> None:
-    """Print samples as a table, a line each.
+    """Print samples as a table, a line each, or two where the console is too narrow for their replies.
 
         print_samples(report, report.select(outcomes=["wrong"]))
 
@@ -104,25 +109,16 @@ def print_samples(
         limit: How many at most; the others are counted. None means all.
     """
     console = console or Console()
-    table = Table(box=None, pad_edge=False, header_style="dim", expand=True)
-    for head in (
-        "sample",
-        "outcome",
-        "score",
-        report.length_unit,
-        "expected",
-        "extracted",
-        "reply",
-    ):
+    wide = console.width >= _WIDE
+    table = Table(box=None, pad_edge=False, header_style="dim", expand=wide)
+    for head in ("sample", "outcome", "score", report.length_unit, "expected", "extracted"):
         right = head in ("score", report.length_unit)
-        table.add_column(
-            head,
-            justify="right" if right else "left",
-            no_wrap=True,
-            ratio=1 if head == "reply" else None,
-        )
+        table.add_column(head, justify="right" if right else "left", no_wrap=True)
     if report.comparison is not None:
         table.add_column("change", no_wrap=True)
+    replies: list[Text] = []
+    if wide:
+        table.add_column("reply", no_wrap=True, ratio=1)
     for name in list(samples)[:limit]:
         record = samples[name]
         row = to_row(record, ())
@@ -134,16 +130,33 @@ def print_samples(
             "" if length is None else f"{length:,}",
             _text(_line(row["expected"] or "", 16)),
             _text(_line(row["extracted"] or "", 16)),
-            _text(_line(row["response"] or record.error or "")),
         ]
         if report.comparison is not None:
             cells.append(report.changes.get(item_name(record), ""))
-        table.add_row(*cells)
-    console.print(table)
+        replies.append(_text(_line(_reply(record), _WIDE), "dim"))
+        table.add_row(*cells, *replies[-1:] if wide else [])
+    if wide:
+        console.print(table)
+    else:
+        lines = console.render_lines(table, pad=False)
+        for line, reply in zip(lines, [None, *replies], strict=True):
+            console.print(SegmentLines([line], new_lines=True), end="")
+            if reply:
+                console.print(Padding(reply, (0, 0, 0, 2)), no_wrap=True, overflow="ellipsis")
     shown = len(samples) if limit is None else min(limit, len(samples))
     console.print(
         f"{shown:,} of {len(samples):,} found, of {len(report.samples):,} samples", style="dim"
     )
+
+
+def _reply(record: EvaluationRecord) -> str:
+    """Return what was said last, without thinking, or else what went wrong."""
+    if record.trajectory is None or not record.trajectory.steps:
+        return record.error or ""
+    said = [turn for turn in conversation(record.trajectory) if turn.step is not None]
+    _, turn, _ = take_thinking(said[-1], ())
+    calls = [f"-> {call.name}({call.arguments})" for call in turn.calls]
+    return " ".join([turn.text, *calls]) if turn.text or calls else record.error or ""
 
 
 def _figures(found: Iterable[Figure]) -> Table:

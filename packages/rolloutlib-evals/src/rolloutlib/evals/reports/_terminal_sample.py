@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.console import Console
 from rich.padding import Padding
 from rich.rule import Rule
@@ -10,11 +12,12 @@ from rich.text import Text
 
 from rolloutlib.evals._plain import to_text
 from rolloutlib.evals._records import EvaluationRecord
-from rolloutlib.evals.reports._conversation import Highlight, Turn, conversation, highlights
+from rolloutlib.evals.reports._conversation import Highlight, Turn, conversation, marked
 from rolloutlib.evals.reports._figures import OUTCOMES, number
 from rolloutlib.evals.reports._report import Report
 from rolloutlib.evals.reports._terminal import STYLES
 from rolloutlib.evals.reports._text import visible
+from rolloutlib.evals.reports._thinking import take_thinking
 from rolloutlib.rollouts import Trajectory
 from rolloutlib.scores import Score
 
@@ -63,20 +66,18 @@ def print_sample(report: Report, name: str, console: Console | None = None) -> N
 def _print_conversation(
     console: Console, trajectory: Trajectory[object, object], score: Score | None
 ) -> None:
-    turns = conversation(trajectory)
-    said = [number for number, turn in enumerate(turns) if turn.step is not None]
-    for place, turn in enumerate(turns):
+    for said, found in marked(conversation(trajectory), score):
+        thinking, turn, marks = take_thinking(said, found)
         console.print(Rule(Text(visible(_title(turn, trajectory))), align="left", style="dim"))
-        if turn.reasoning is not None:
-            console.print(Text(visible(turn.reasoning), "dim italic"))
-        last = bool(said) and place == said[-1]
+        for thought in (turn.reasoning, thinking):
+            if thought is not None:
+                console.print(Text(visible(thought), "dim italic"))
         for index, part in enumerate(turn.parts):
             if not isinstance(part, str):
                 url = part["url"] if len(part["url"]) <= _URL else f"{part['url'][:_URL]}…"
                 console.print(Text(f"[{part['type']}] {visible(url)}", "dim"))
                 continue
-            marks = highlights(score, len(part)) if last and index == 0 else []
-            console.print(_marked(part, marks))
+            console.print(_marked(part, marks if index == 0 else ()))
         for call in turn.calls:
             line = f"-> {visible(call.name)}({visible(call.arguments)})"
             console.print(Padding(Text(line, "magenta"), (0, 0, 0, 2)))
@@ -99,7 +100,7 @@ def _title(turn: Turn, trajectory: Trajectory[object, object]) -> str:
     return title if step.policy_stop_reason is None else f"{title}, stop: {step.policy_stop_reason}"
 
 
-def _marked(text: str, marks: list[Highlight]) -> Text:
+def _marked(text: str, marks: Sequence[Highlight]) -> Text:
     shown, place = Text(), 0
     for mark in sorted(marks, key=lambda mark: mark.start):
         start = max(mark.start, place)

@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
-__all__ = ["HIDDEN", "utf16_length", "visible"]
+from rolloutlib.evals._plain import to_text
+
+__all__ = ["HIDDEN", "laid_out", "utf16_length", "visible"]
+
+_WIDE = 72
+# In JSON that is laid out no text has a line end.
+_NUMBERS = re.compile(r"\[\n([^\[\]{}\"]*)\]")
+_EDGE = re.compile(r"(?<=[\[{])\n *|\n *(?=[\]}])")
+_BREAK = re.compile(r"\n *")
 
 HIDDEN: tuple[tuple[int, int], ...] = (
     (0x0000, 0x0008),  # control characters but tab and line feed
@@ -36,6 +45,16 @@ def visible(text: str) -> str:
     """Return a text in which hidden characters stand as `[U+202E]`; Windows' line ends are none."""
     text = text.replace("\r\n", "\n")
     return _HIDDEN.sub(lambda match: f"[U+{ord(match[0]):04X}]", text)
+
+
+def laid_out(value: Any) -> str:
+    """Return a text as it is, and other data as JSON; what is short stands on one line, numbers too."""
+    text = to_text(value, indent=2)
+    if isinstance(value, str):
+        return text
+    if len(to_text(value)) <= _WIDE:
+        return _BREAK.sub(" ", _EDGE.sub("", text))
+    return _NUMBERS.sub(lambda found: f"[{' '.join(found[1].split())}]", text)
 
 
 def utf16_length(text: str) -> int:

@@ -56,6 +56,7 @@ async function searchTexts(run, progress) {
       const said = (sample.turns || []).flatMap((turn) => [
         ...(turn.parts || []).filter((part) => typeof part === "string"),
         turn.reasoning || "",
+        turn.thinking || "",
         ...(turn.calls || []).flatMap((call) => [call.name, call.arguments]),
       ]);
       const error = sample.error ? [sample.error.message, sample.error.type || ""] : [];

@@ -1,3 +1,4 @@
+document.documentElement.dataset.ready = "yes"; // what needs scripts is hidden without them
 const config = JSON.parse(document.getElementById("config").textContent);
 
 // Makes an element; what is text stays text, since nothing here parses HTML.
@@ -26,7 +27,9 @@ function folded(title, build, attributes = {}) {
 
 function number(value, digits = 4) {
   if (value === null || value === undefined) return "–";
-  return Number(value.toPrecision(digits)).toLocaleString("en", { maximumFractionDigits: 6 });
+  const size = Math.abs(value);
+  if (size && (size < 1e-4 || size >= 1e15)) return value.toExponential(digits - 1).replace(/\.?0*e\+?/, "e");
+  return Number(value.toPrecision(digits)).toLocaleString("en", { maximumFractionDigits: 8 });
 }
 
 function badge(outcome) {

@@ -18,13 +18,21 @@ async function itemView(item) {
 
 function verdict(item) {
   const [value, before] = item.values;
-  const parts = [`mean score ${number(value)}`];
+  const parts = [`mean score ${number(value)}${spread(item.samples[0], 0)}`];
   if (config.runs.length > 1) {
-    parts.push(`baseline ${number(before)}`);
+    parts.push(`baseline ${number(before)}${spread(item.samples[1], 1)}`);
     if (item.change) parts.push(`${signed(value - before)}, ${item.change}`);
     else parts.push(item.samples[0].length ? "not in the baseline" : "only in the baseline");
   }
   return make("p", { class: "verdict" }, parts.join(" · "));
+}
+
+// Over how many samples a mean is, and between which scores they lie.
+function spread(places, run) {
+  if (places.length < 2) return "";
+  const scores = places.map((place) => config.runs[run].score[place]).filter((score) => score !== null);
+  const [least, most] = [Math.min(...scores), Math.max(...scores)];
+  return ` over ${places.length} samples${least < most ? `, scores from ${number(least)} to ${number(most)}` : ""}`;
 }
 
 // The turns before any action, if all samples have the same.

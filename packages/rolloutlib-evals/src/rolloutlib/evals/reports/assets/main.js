@@ -11,20 +11,29 @@ function sampleRow(place) {
     make("span", { class: "figure" }, main.score[place] === null ? config.outcomes[main.outcome[place]][1] : number(main.score[place])),
     words("span", main.snippet[place], { class: "snippet" }),
     answer ? make("span", { class: "small" }, words("span", answer[0]), main.outcome[place] === "credited" ? "" : words("span", ` ≠ ${answer[1]}`))
-      : make("span", { class: "small" }, main.length[place] === null ? "" : `${number(main.length[place])} ${main.unit}`),
+      : make("span", { class: "small" }, main.length[place] === null ? "" : `${main.length[place].toLocaleString("en")} ${main.unit}`),
   ];
+}
+
+const SIGNS = 8; // of samples that have a sign each in the row of their item
+
+function sign(outcome) {
+  const [text, name] = config.outcomes[outcome];
+  return make("span", { class: `badge ${outcome}`, title: name, role: "img", "aria-label": name }, text);
+}
+
+function counted(places, run) {
+  const count = (outcome) => places.filter((place) => config.runs[run].outcome[place] === outcome).length;
+  return Object.keys(config.outcomes).filter(count).flatMap((outcome) => [sign(outcome), make("span", {}, String(count(outcome)))]);
 }
 
 function itemRow(item) {
   const signs = { better: "▲", worse: "▼", equal: "=" };
   const strip = make("span", { class: "strip" });
+  const many = item.samples.flat().length > SIGNS;
   item.samples.forEach((places, run) => {
-    if (run) strip.append(make("span", { class: "dim" }, "\u00a0was\u00a0"));
-    strip.append(...places.slice(0, 16).map((place) => {
-      const [sign, name] = config.outcomes[config.runs[run].outcome[place]];
-      return make("span", { class: `badge ${config.runs[run].outcome[place]}`, title: name, role: "img", "aria-label": name }, sign);
-    }));
-    if (places.length > 16) strip.append(` +${places.length - 16}`);
+    if (run && places.length) strip.append(make("span", { class: "dim" }, "\u00a0was\u00a0"));
+    strip.append(...(many ? counted(places, run) : places.map((place) => sign(config.runs[run].outcome[place]))));
   });
   const first = item.samples[0].length ? main.snippet[item.samples[0][0]] : config.runs[1].snippet[item.samples[1][0]];
   return [
@@ -99,9 +108,14 @@ async function filter() {
   });
   if (mine !== turn) return;
   list.show(rows, chosen);
+  nothing.hidden = rows.length > 0;
   const all = viewed() === "items" ? config.items.length : main.name.length;
   status.textContent = `${rows.length.toLocaleString("en")} of ${all.toLocaleString("en")} ${viewed()}`;
 }
+
+const nothing = make("p", { class: "hint nothing" }, main.name.length ? "No sample meets all conditions." : "There are no samples.");
+nothing.hidden = true;
+box.before(nothing);
 
 const list = virtualList(box, {
   render: (row) => (typeof row === "object" ? itemRow(row) : sampleRow(row)),
@@ -131,4 +145,3 @@ for (const button of document.querySelectorAll("button[data-change]")) {
 addEventListener("hashchange", recall);
 fillReasons();
 filter().then(recall);
-document.documentElement.dataset.ready = "yes";

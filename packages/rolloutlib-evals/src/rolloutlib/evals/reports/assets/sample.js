@@ -4,7 +4,7 @@ function sampleView(run, place, sample, { turns = sample.turns || [], title = co
   const heading = `h${depth}`;
   const below = `h${depth + 1}`;
   const outcome = index.outcome[place];
-  const view = make("div", { class: "sample" });
+  const view = make("div", { class: `sample ${outcome}` });
   const score = index.score[place];
   view.append(
     words(heading, title),
@@ -63,6 +63,7 @@ function turnView(turn, steps) {
   const body = (turn.parts || []).map((part, i) => partView(part, i === 0 ? turn.marks : []));
   const view = make("div", { class: `turn ${step ? "action" : "shown"}`, "data-role": turn.role }, title);
   if (turn.reasoning) view.append(folded("Reasoning", () => longText(turn.reasoning), { class: "fold" }));
+  if (turn.thinking) view.append(folded(`Thinking, ${[...turn.thinking].length.toLocaleString("en")} characters of the reply`, () => longText(turn.thinking), { class: "fold" }));
   if (folds && body.length) {
     const all = (turn.parts || []).map((part) => (typeof part === "string" ? part : part.type)).join(" ");
     view.append(folded(words("span", preview(all)), () => make("div", {}, body), { class: "fold" }));
@@ -105,7 +106,7 @@ function scoreTable(score) {
     for (const [each, inner] of Object.entries(part.parts || {})) add(each, inner, depth + 1);
   };
   add("score", score, 0);
-  const heads = ["component", "value", "", "remarks"].map((head) => make("th", { scope: "col" }, head));
+  const heads = ["component", "value", "", "remarks"].map((head) => (head ? make("th", { scope: "col" }, head) : make("td")));
   return make("table", { class: "scores" }, make("thead", {}, make("tr", {}, heads)), body);
 }
 

@@ -23,7 +23,7 @@ function tokenView(rows) {
       named ? "" : "Tokens are shown by their ids. ",
       "Colours tell how likely a sampled token was: ",
       ...LEVELS.flatMap(([least, name], i) => [
-        make("span", { class: `token sampled ${name}` }, i === 0 ? `${least} or more` : `from ${least}`), " ",
+        make("span", { class: `token sampled ${name}` }, least ? `${least} or more` : `below ${LEVELS[i - 1][0]}`), " ",
       ]),
     ),
   );
