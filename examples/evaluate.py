@@ -55,10 +55,10 @@ def main() -> None:
             "gsm_symbolic", size=args.size, seed=args.seed, system_prompt=None, few_shot=SHOTS
         )
         word_problems = gsm8k(dataset=str(args.gsm8k), few_shot=SHOTS)
+        model = LocalModel(reuse_prompts=False)  # so that answers do not depend on the order
     except (ImportError, OSError, ValueError) as error:
         parser.error(str(error))
 
-    model = LocalModel(reuse_prompts=False)  # so that answers do not depend on the order
     policy = LocalPolicy(model, temperature=TEMPERATURE, max_tokens=args.max_tokens)
     for benchmark, limit in ((symbolic, args.size), (word_problems, args.limit)):
         num_samples = min(limit, len(benchmark.items)) * args.epochs

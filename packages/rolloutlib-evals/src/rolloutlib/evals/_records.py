@@ -17,9 +17,9 @@ Outcome: TypeAlias = Literal["credited", "wrong", "no_answer", "truncated", "fai
 
 - "failed": it has no score, but an error.
 - "truncated": it was cut short, whatever it scored.
-- "credited": it scored more than 0.
-- "no_answer": it scored 0 since the reply gives no answer, or several, as its score tells.
-- "wrong": it scored 0 otherwise.
+- "credited": it scored more than 0; of a score with the component "correct", that did.
+- "no_answer": it was not credited since the reply gives no answer, or several, as its score tells.
+- "wrong": it was not credited otherwise.
 """
 
 
@@ -162,7 +162,7 @@ class EvaluationRecord:
             return "failed"
         if self.truncated:
             return "truncated"
-        if self.score.value > 0:
+        if self.score.component_values.get("correct", self.score.value) > 0:
             return "credited"
         return "wrong" if _status(self.score) in ("found", None) else "no_answer"
 

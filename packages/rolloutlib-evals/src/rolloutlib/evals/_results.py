@@ -40,10 +40,12 @@ class BenchmarkResult:
         metadata: The benchmark's metadata.
         component_counts: Over how many samples each mean in `components` was taken.
         num_remaining: How many samples the run was stopped before it finished; 0 for a whole run.
-        num_credited: How many samples scored more than 0, and were not truncated.
+        num_credited: How many samples scored more than 0, and were not truncated. Of a score with the
+            component "correct" it is that which counts, here and for the next two: a scorer may give
+            something for the form of a wrong answer.
         num_wrong: How many scored 0, and were not truncated, in spite of an answer.
         num_no_answer: How many scored 0, and were not truncated, for lack of a definite answer, as
-            far as their scores tell it: those of GSM8K and AIME do.
+            far as their scores tell it: those of the built-in benchmarks do.
         interval: Of a run with `stop_when`, the interval of its score, which is valid although the run
             may have stopped when it was narrow; else None.
         stopped_early: Whether that is so. The samples that were not needed are in `num_remaining`.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import json
 import os
 import re
@@ -20,6 +21,7 @@ _PINNED = {
 }
 
 _FILES = {".csv": "csv", ".json": "json", ".jsonl": "json", ".parquet": "parquet"}
+_MOST_FILES = 10_000
 _COMMIT = re.compile("[0-9a-f]{40}")
 _EXPRESSION = re.compile(r"[\[+]")
 
@@ -58,8 +60,8 @@ def load_rows(
         ImportError: The `datasets` library is needed and not installed.
         OSError: The data cannot be read; the message says what to pass instead.
         TypeError: A line of the file is JSON, but not an object.
-        ValueError: A line of the file is not JSON, the file is of another kind, there is no such split,
-            or a revision is asked for of a local file.
+        ValueError: A line of the file is not JSON, the file is of another kind, the folder holds more
+            than a data set, there is no such split, or a revision is asked for of a local file.
     """
     dataset = os.fspath(dataset)
     path = Path(dataset)
@@ -71,6 +73,8 @@ def load_rows(
         raise ValueError(msg)
     if is_file:
         _check_file(path, suffix, split)
+    elif local:
+        _check_folder(path)
     if is_file and suffix == ".jsonl":
         return Rows(list(_json_lines(path)))
     datasets = _library(dataset)
@@ -105,6 +109,17 @@ def _check_file(path: Path, suffix: str, split: str) -> None:
         msg = (
             f"{str(path)!r} is one part, of which split={split!r} can choose none: pass the rows that "
             "you want as `examples`, or `limit` to the run"
+        )
+        raise ValueError(msg)
+
+
+def _check_folder(path: Path) -> None:
+    """Refuse a folder in which the library would look for a very long time."""
+    files = itertools.chain.from_iterable(names for _, _, names in os.walk(path))
+    if next(itertools.islice(files, _MOST_FILES, None), None) is not None:
+        msg = (
+            f"the folder {str(path)!r} holds more than {_MOST_FILES:,} files: pass that of the data set "
+            "alone, or one of its files"
         )
         raise ValueError(msg)
 

@@ -247,7 +247,10 @@ class Estimate:
             parts.append(f"{self.num_failed} failed: {low:.4g} if they score 0, {high:.4g} if 1")
         if self.num_left_out:
             parts.append(f"{self.num_left_out} items left out")
-        return f"{self.name} = {self.value:.4g} ± {self.standard_error:.2g}, {'; '.join(parts)}"
+        if not self.num_items:
+            return f"{self.name}: none; {'; '.join(parts[1:])}"
+        error = "" if math.isnan(self.standard_error) else f" ± {self.standard_error:.2g}"
+        return f"{self.name} = {self.value:.4g}{error}, {'; '.join(parts)}"
 
     def _not_wilson(self) -> str:
         """What keeps Wilson's interval from fitting, or nothing."""

@@ -34,6 +34,8 @@ class Interval:
         return self.high - self.low
 
     def __str__(self) -> str:
+        if math.isnan(self.width):
+            return "no interval"
         return f"{self.low:.4g} to {self.high:.4g} ({self.confidence * 100:.4g}% {self.method})"
 
 
