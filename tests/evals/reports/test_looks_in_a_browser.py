@@ -60,6 +60,20 @@ def test_every_control_has_a_name_and_every_part_a_heading(groups: Page) -> None
         assert len(groups.find_all(landmark)) == 1
 
 
+def test_what_is_read_aloud_tells_parts_apart_and_has_no_signs(page: OpenPage) -> None:
+    opened = page(Report(run_benchmark(sums(), policy=add)))
+    tree = opened.browser.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
+    names = [
+        (node["role"]["value"], node["name"]["value"])
+        for node in tree
+        if not node["ignored"] and "name" in node
+    ]
+    for title in ("Scores of samples", "Lengths of replies, in tokens"):
+        assert ("DisclosureTriangle", f"As a table ({title})") in names
+    assert ("checkbox", "credited 5") in names
+    assert "no answer: 1 of 6" in [name for _, name in names]
+
+
 def test_what_folds_is_large_enough_to_hit(groups: Page) -> None:
     groups.choose(0)
     groups.run("document.querySelectorAll('details').forEach(e => e.open = true)")

@@ -163,6 +163,10 @@ def test_two_runs_are_compared_item_by_item(page: OpenPage) -> None:
         *("this run", "baseline")
     ]
     assert "mean score 1 · baseline 0 · +1, better" in opened.find("#detail .verdict").text
+    opened.find("button[type=reset]").click()
+    opened.find("input[type=search]").send_keys("sum-5")  # which only the baseline has
+    opened.await_status("1 of 6 items")
+    assert opened.rows == ["sum-5"]
     assert opened.log() == []
 
 

@@ -88,7 +88,7 @@ def _entry(report: Report, name: str, record: EvaluationRecord) -> dict[str, Any
         "score": row["score"],
         "length": report.lengths.get(name),
         "seconds": record.seconds,
-        "reason": reason(record),
+        "reason": _shortened(reason(record)),
         "expected": _shortened(row["expected"]),
         "extracted": _shortened(row["extracted"]),
         "snippet": _snippet(record),

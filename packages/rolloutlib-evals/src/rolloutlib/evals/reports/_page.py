@@ -95,8 +95,8 @@ def _context(
         "counts": counts,
         "outcomes": stack(
             "Outcomes",
-            {kind: counts[kind] for kind in OUTCOMES},
-            styles={kind: kind for kind in OUTCOMES},
+            {kind.name: counts[outcome] for outcome, kind in OUTCOMES.items()},
+            styles={kind.name: outcome for outcome, kind in OUTCOMES.items()},
         ),
         "reasons": reason_counts(report),
         "components": component_figures(report),

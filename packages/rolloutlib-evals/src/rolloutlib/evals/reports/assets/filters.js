@@ -46,7 +46,13 @@ async function matching(progress) {
   const anything = outcomes.size || changes.size || reason || low !== null || high !== null || text;
   if (viewed() === "samples") return ordered(places, sampleKey);
   if (!anything) return ordered([...config.items], itemKey);
-  return ordered([...new Set(places.map((place) => itemOf.get(place)))], itemKey);
+  const found = new Set(places.map((place) => itemOf.get(place)));
+  if (text && config.runs.length > 1 && anything === text) {
+    const before = await searchTexts(1, progress); // of items that only the baseline has
+    const said = (item) => !item.samples[0].length && item.samples[1].some((place) => before[place].includes(text));
+    config.items.filter(said).forEach((item) => found.add(item));
+  }
+  return ordered([...found], itemKey);
 }
 
 function sampleKey(name, place) {
