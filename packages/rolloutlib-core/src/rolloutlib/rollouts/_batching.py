@@ -152,7 +152,7 @@ class AsyncBatchedPolicy(Generic[ObservationT, ActionT]):
         self._max_wait = max_wait
         self._inline = inline or is_async(batch)  # which does not show once seeds are bound to it
         self._tasks: anyio.abc.TaskGroup | None = None
-        self.is_open = False
+        self.is_open: bool = False
         self._interrupt: BaseException | None = None
         self._waiting: dict[_Call[ObservationT, ActionT], None] = {}  # an ordered set
         self._running: list[_Call[ObservationT, ActionT]] = []
@@ -269,7 +269,7 @@ class AsyncBatchedPolicy(Generic[ObservationT, ActionT]):
 
     def _close(self) -> None:
         """Take no more calls, and answer those that there are."""
-        self.is_open = False
+        self.is_open: bool = False
         for one in (*self._running, *self._waiting):
             msg = f"{self!r} was closed while a call waited for its action"
             one.settle(RuntimeError(msg))
