@@ -93,6 +93,20 @@ class Holding:
         self._released.set()
 
 
+def read_terminal(master: int, found: Callable[[str], bool]) -> str:
+    """Read what is drawn until something is found, or nobody draws any more."""
+    drawn = b""
+    while not found(text := drawn.decode(errors="replace")):
+        try:
+            chunk = os.read(master, 65536)
+        except OSError:  # nobody writes to it any more
+            return text
+        if not chunk:
+            return text
+        drawn += chunk
+    return text
+
+
 def read_until(stream: Any, found: Callable[[str], bool]) -> str:
     """Read lines until one is found; return what was read."""
     read = ""

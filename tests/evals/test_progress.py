@@ -356,6 +356,21 @@ def test_tokens_that_only_the_server_counts_are_told_too() -> None:
     assert "400 tokens, 40 tokens/s" in told
 
 
+def test_what_an_earlier_run_kept_counts_in_no_rate() -> None:
+    clock = Clock()
+    display = ProgressDisplay(4, console=plain(io.StringIO()), clock=clock)
+    kept = [each for each in played("a", "a", usage=90) if each.kind != "step"]
+    assert "1 of 4 episodes, 1 of them kept from before, 0:00:00 gone;" in tell(display, kept)
+    clock.seconds += 60
+    now = Progress(started=2, completed=2, steps=1)
+    text = tell(
+        display, [dataclasses.replace(each, progress=now) for each in played("b", "b", usage=30)]
+    )
+    assert "2 of 4 episodes, 1 of them kept from before, 0:01:00 gone, 0:02:00 left" in text
+    assert "30 tokens, 0 tokens/s" in text
+    assert "score 1.000" in text
+
+
 def test_an_episode_that_cannot_be_graded_counts_once() -> None:
     display = ProgressDisplay(console=plain(io.StringIO()))
 

@@ -44,6 +44,57 @@ class Loose(Hello):
     assert "two episodes from seed 0 differ" in ended.out
 
 
+FLAWED = """
+from lab import *
+
+
+class Reset(Hello):
+    def reset(self, *, seed=None, options=None):
+        raise RuntimeError("no reset")
+
+
+class Close(Hello):
+    def close(self):
+        raise RuntimeError("no close")
+
+
+dataset = RLDataset([1], make_env=lambda item: item["name"])
+
+
+def number(observation):
+    return 42
+
+
+def stranger(observation):
+    return {"role": "assistant", "content": "", "tool_calls": [{"name": "no", "arguments": {}}]}
+
+
+def raising(observation):
+    raise LookupError("no answer")
+"""
+
+
+@pytest.mark.parametrize(
+    ("target", "words"),
+    [
+        ("flawed:Reset", "environment of item 0: RuntimeError: no reset"),
+        ("flawed:Close", "close() of the environment of item 0: RuntimeError: no close"),
+        ("flawed:dataset", "environment of item 0: TypeError: 'int' object"),
+        ("flawed:raising", "policy: LookupError: no answer"),
+        ("flawed:number", "policy: action 0 is not in ReplySpace(Toolset([])), got 42"),
+        ("flawed:stranger", "policy: action 0 is not in ReplySpace(Toolset([]))"),
+    ],
+)
+def test_what_raises_or_does_what_it_must_not_is_a_problem(
+    folder: Path, target: str, words: str
+) -> None:
+    (folder / "flawed.py").write_text(FLAWED, encoding="utf-8")
+    ended = run("check", target, "--no-faults", "--json")
+    assert ended.code == 1
+    assert ended.json["problems"][0].startswith(words)
+    assert "Traceback" in run("check", "flawed:Reset", "--debug").err
+
+
 def test_faults_are_part_of_the_check() -> None:
     found = run("check", "lab:Hello", "--json").json
     assert found["passed"][-1].startswith("faults: ")

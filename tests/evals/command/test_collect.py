@@ -60,7 +60,7 @@ def test_the_same_command_plays_only_what_is_missing(server: ScriptedServer) -> 
     Path("a.jsonl").write_text("".join(lines[:5]), encoding="utf-8")
     before = len(server.received)
     again = collect(server, "lab:dataset", "--num-rollouts", 2, "--json", "--log", "a.jsonl")
-    assert "which has 4 groups of it" in again.err
+    assert "which has 4 groups\n" in again.err
     assert len(server.received) == before + 4
     assert again.json == first.json
 
@@ -101,4 +101,4 @@ def test_failures_are_counted_and_all_of_them_end_with_1(server: ScriptedServer)
     server.plays(no)
     ended = collect(server, "lab:dataset", "--max-retries", 0, "--json", "--log", "b.jsonl")
     assert (ended.code, ended.json["failed"]) == (1, 6)
-    assert "all 6 episodes failed" in ended.err
+    assert "all of 6 episodes failed" in ended.err

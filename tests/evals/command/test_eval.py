@@ -50,7 +50,7 @@ def test_the_same_command_goes_on_with_its_log(server: ScriptedServer) -> None:
     Path("runs/dataset-m.jsonl").write_text("".join(lines[:4]), encoding="utf-8")
     before = len(server.received)
     ended = run(*ask(server, "--json"))
-    assert "which has 3 samples of it" in ended.err
+    assert "which has 3 samples\n" in ended.err
     assert ended.json["num_examples"] == 6
     assert len(server.received) == before + 3
 
@@ -79,8 +79,38 @@ def test_a_log_of_another_run_is_refused_with_what_differs(server: ScriptedServe
     ended = run(*ask(server, "--log", "mine.jsonl", "--epochs", 2))
     assert ended.code == 2
     assert "epochs was 1 and is 2" in ended.err
-    assert "--log names another file" in ended.err
+    assert "or another file by --log" in ended.err
     assert len(server.received) == before
+
+
+@pytest.mark.parametrize(
+    ("log", "words"),
+    [
+        (".", "cannot write '.': Is a directory; --log names another file"),
+        ("lab.py/x", "cannot write 'lab.py/x': "),
+        ("lab.py", "lab.py' is no file of groups"),
+    ],
+)
+def test_a_log_that_cannot_be_written_is_told_before_anything_is_asked(
+    server: ScriptedServer, log: str, words: str
+) -> None:
+    ended = run(*ask(server, "--log", log))
+    assert (ended.code, ended.out, server.received) == (2, "", [])
+    assert words in ended.err.splitlines()[-1]
+    assert "which has" not in ended.err
+
+
+def test_logs_and_files_of_trajectories_are_told_apart(server: ScriptedServer) -> None:
+    server.plays(says("It is 1."))
+    run(*ask(server, "--log", "log.jsonl"))
+    collecting = ("collect", *ask(server)[1:])
+    run(*collecting, "--log", "groups.jsonl")
+    ended = run(*collecting, "--log", "log.jsonl")
+    assert ended.code == 2
+    assert "'log.jsonl' is a log of an evaluation: --log names another file" in ended.err
+    ended = run(*ask(server, "--log", "groups.jsonl"))
+    assert ended.code == 2
+    assert "'groups.jsonl' is a file of trajectories: --log names another file" in ended.err
 
 
 def test_options_of_the_model_reach_the_server_and_the_log(server: ScriptedServer) -> None:
@@ -158,7 +188,7 @@ def test_a_run_in_which_all_fails_ends_with_1(server: ScriptedServer) -> None:
     ended = run(*ask(server, "--max-retries", 0, "--json"))
     assert ended.code == 1
     assert ended.json["num_errors"] == 6
-    assert "all 6 samples failed: rolloutlib show runs/dataset-m.jsonl tells why" in ended.err
+    assert "all of 6 samples failed: rolloutlib show runs/dataset-m.jsonl tells why" in ended.err
 
 
 def test_a_run_that_is_given_up_tells_what_it_has(server: ScriptedServer) -> None:
@@ -169,7 +199,7 @@ def test_a_run_that_is_given_up_tells_what_it_has(server: ScriptedServer) -> Non
         )
         assert ended.code == 1
         assert ended.json["num_remaining"] > 0
-        assert "samples were not played" in ended.err
+        assert "; not played: " in ended.err
         server.plays(says("It is 1."), respond({"error": {"message": "overloaded"}}, 500))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import warnings
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,7 @@ MODEL = f"-m m --base-url {URL}"
         (f"eval lab:dataset {MODEL} -a size=2", ["is no function"]),
         (f"eval lab:dataset {MODEL} --limit none", ["--limit"]),
         (f"eval lab:dataset {MODEL} --temperature -1", ["--temperature"]),
+        (f"eval lab:dataset {MODEL} --episode-timeout -1", ["--episode-timeout: ", "-1.0"]),
         (f"eval lab:dataset {MODEL} --item sum-99", ["no item 'sum-99'", "did you mean 'sum-"]),
         ("eval lab:dataset -m m", ["--base-url", "OPENAI_API_KEY", "--model local"]),
         (f"eval lab:dataset {MODEL} --api-key-env NO_SUCH", ["'NO_SUCH' is not set"]),
@@ -49,6 +51,10 @@ MODEL = f"-m m --base-url {URL}"
         ("show lab.pi", ["did you mean 'lab.py'?"]),
         ("show .", ["is a folder"]),
         ("show lab.py", ["'lab.py'"]),
+        ("show lab.py --outcome bad", ["'--outcome': 'bad' is not one of 'credited'"]),
+        ("show lab.py --html lab.py", ["'lab.py' is the run itself"]),
+        ("show lab.py --html .", ["'.' is a folder"]),
+        ("show no.jsonl --baseline lab.py --html ./lab.py", ["is the run itself"]),
         ("compare lab.py lab.py", ["'lab.py'"]),
         ("regrade lab.py gsm8k", ["'lab.py' is no"]),
         ("check lab:grader", ["--cases FILE"]),
@@ -78,6 +84,26 @@ def test_code_of_a_user_that_breaks_is_told_apart_from_a_mistake(folder: Path) -
     assert ended.code == 3
     assert "cannot import 'broken': ZeroDivisionError: division by zero" in ended.err
     assert "Traceback" not in ended.err
+
+
+def test_code_of_a_user_that_leaves_is_told_too(folder: Path) -> None:
+    (folder / "script.py").write_text("import sys\nsys.exit(0)", encoding="utf-8")
+    ended = run("eval", "script:dataset", *MODEL.split())
+    assert ended.code == 3
+    assert "cannot import 'script': SystemExit: 0" in ended.err
+    (folder / "late.py").write_text("def dataset():\n    raise SystemExit(0)", encoding="utf-8")
+    ended = run("eval", "late:dataset", *MODEL.split())
+    assert ended.code == 3
+    assert "late:dataset raised SystemExit: 0" in ended.err
+
+
+def test_a_warning_is_one_line(folder: Path) -> None:
+    text = "import warnings\nfrom lab import *\nwarnings.warn('all\\nis old', stacklevel=2)\n"
+    (folder / "old.py").write_text(text, encoding="utf-8")
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        ended = run("check", "old:Hello", "--no-faults")
+    assert (ended.code, ended.err) == (0, "warning: all is old\n")
 
 
 def test_debug_shows_the_traceback(folder: Path) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from command_line import Holding, read_until, run, says, start
+from command_line import Holding, read_terminal, read_until, run, says, start
 from processes import output_of
 from rolloutlib.evals import read_log
 from rolloutlib.storage import read_groups
@@ -125,23 +125,36 @@ def test_on_a_terminal_progress_is_drawn_and_data_stay_apart(server: ScriptedSer
         "eval", "lab:dataset", "-m", "m", "--base-url", server.url, "--json", stderr=slave
     )
     os.close(slave)
-    drawn = b""
-    while True:
-        try:
-            chunk = os.read(master, 65536)
-        except OSError:  # nobody writes to it any more
-            break
-        if not chunk:
-            break
-        drawn += chunk
+    text = read_terminal(master, lambda text: False)
     os.close(master)
     out, _ = process.communicate(timeout=60)
     assert process.returncode == 0
     assert json.loads(out)["num_examples"] == 6
-    text = drawn.decode()
     assert ESCAPE in text
     for word in ("━━━", "6 of 6 episodes", "score 0.167, 95% interval", "tokens/s"):
         assert word in text
+
+
+def test_on_a_terminal_what_ctrl_c_does_stands_above_the_display(server: ScriptedServer) -> None:
+    holding = Holding(free=1, awaited=2)
+    server.plays(holding)
+    master, slave = pty.openpty()
+    process = start(
+        "eval", "lab:dataset", "-m", "m", "--base-url", server.url, "-c", "2", stderr=slave
+    )
+    os.close(slave)
+    holding.wait()
+    drawn = read_terminal(master, lambda text: "1 of 6 episodes" in text)
+    process.send_signal(signal.SIGINT)
+    drawn += read_terminal(master, lambda text: "finishing 2 episodes in flight" in text)
+    holding.release()
+    drawn += read_terminal(master, lambda text: "this goes on" in text)
+    process.communicate(timeout=60)
+    os.close(master)
+    assert process.returncode == 130
+    # The display, four lines under its bar, is erased before the line is written.
+    before = drawn.partition("finishing 2 episodes")[0]
+    assert before.endswith(f"\r{ESCAPE}2K" + f"{ESCAPE}1A{ESCAPE}2K" * 4)
 
 
 def test_a_pipe_that_closes_ends_it_quietly(server: ScriptedServer) -> None:

@@ -70,6 +70,18 @@ def test_show_reads_collected_trajectories_too(server: ScriptedServer) -> None:
     assert "sum-0#1" in run("show", "t.jsonl", "--samples").out
 
 
+def test_a_page_never_takes_the_place_of_a_run(logs: tuple[str, str]) -> None:
+    before = [Path(log).read_bytes() for log in logs]
+    for log in logs:
+        ended = run("show", logs[0], "--baseline", logs[1], "--html", f"./{log}")
+        assert ended.code == 2
+        assert "is the run itself" in ended.err
+    ended = run("show", logs[0], "--html", "no/such/page.html")
+    assert (ended.code, ended.out) == (2, "")
+    assert "error: cannot write 'no/such/page.html': " in ended.err
+    assert [Path(log).read_bytes() for log in logs] == before
+
+
 def test_the_choices_of_show_are_those_of_the_report() -> None:
     assert tuple(OutcomeName) == get_args(Outcome)
     assert tuple(ChangeName) == get_args(Change)
@@ -157,7 +169,13 @@ def test_regrade_ends_with_1_if_samples_cannot_be_graded(
     (folder / "odd.py").write_text("def grade(record):\n    return 1 / 0\n", encoding="utf-8")
     ended = run("regrade", logs[0], "--grade", "odd:grade")
     assert ended.code == 1
-    assert "6 samples cannot be graded now" in ended.err
+    assert "6 samples cannot be graded now; the first: division by zero" in ended.err
+    ended = run("regrade", logs[0], "--grade", "lab:dataset")
+    assert (ended.code, ended.out) == (2, "")
+    assert "--grade must name a function" in ended.err
+    ended = run("regrade", logs[0], "--grade", "lab:brief", "--to", "lab.py/x.jsonl")
+    assert ended.code == 2
+    assert "error: cannot write 'lab.py/x.jsonl': " in ended.err
 
 
 def test_list_names_the_benchmarks_and_what_one_takes() -> None:
@@ -209,6 +227,31 @@ Then answer.'''
     assert "seed" not in body
 
 
+def test_pairs_of_the_command_line_stand_beside_those_of_a_config(
+    server: ScriptedServer, folder: Path
+) -> None:
+    server.plays(says("The answer is 42."))
+    (folder / "items.jsonl").write_text('{"question": "What is 6 times 7?", "answer": "42"}')
+    (folder / "run.toml").write_text(
+        """
+        stop = "END"
+        [arg]
+        dataset = "items.jsonl"
+        system_prompt = "Think."
+        [extra-body]
+        top_k = 20
+        mode = "slow"
+        """,
+        encoding="utf-8",
+    )
+    line = f"eval gsm8k -m m --base-url {server.url} --config run.toml --json"
+    ended = run(*line.split(), "-a", "system_prompt=Hurry.", "--extra-body", "mode=fast")
+    assert ended.code == 0, ended.err
+    body = server.received[0].body
+    assert body["messages"][0]["content"] == "Hurry."
+    assert (body["top_k"], body["mode"], body["stop"]) == (20, "fast", ["END"])
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -216,6 +259,7 @@ Then answer.'''
         ("config = 'b.toml'", ["a config names no other config"]),
         ("limit = 'few'", ["--limit"]),
         ("limit = ", ["run.toml' is not TOML"]),
+        ("[stop]\nword = 'x'", ["a table for 'stop', which takes no NAME=VALUE"]),
     ],
 )
 def test_a_wrong_config_is_refused(folder: Path, text: str, words: list[str]) -> None:
@@ -232,5 +276,6 @@ def test_what_json_cannot_hold_is_null(server: ScriptedServer) -> None:
     command = f"eval lab:dataset -m m --base-url {server.url} --limit 1 --log".split()
     run(*command, "a.jsonl")
     run(*command, "b.jsonl")
+    assert "too few items for an interval" in run("compare", "a.jsonl", "b.jsonl").out
     text = run("compare", "a.jsonl", "b.jsonl", "--json").out
     assert json.loads(text, parse_constant=pytest.fail)["p_value"] is None

@@ -61,6 +61,12 @@ def test_arrays_are_lists_whose_numbers_stand_side_by_side() -> None:
     ]
 
 
+def test_an_empty_list_is_shown_as_well() -> None:
+    assert shown(episode([], [], [])) == [
+        *("observation", "[]", "action, reward 0", "[]", "observation", "[]")
+    ]
+
+
 def test_thinking_is_told_apart_unless_an_answer_was_read_in_it() -> None:
     reply = "<think>\U0001f600 2?</think>\n\nIt is 4."
     for place, lines in {

@@ -200,11 +200,13 @@ def test_a_page_knows_light_and_dark(groups: Page) -> None:
     assert grounds == ["rgb(251, 251, 250)", "rgb(19, 20, 24)"]
 
 
-def test_a_narrow_page_does_not_scroll_sideways(groups: Page) -> None:
-    size = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
-    groups.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+def test_a_narrow_page_does_not_scroll_sideways(page: OpenPage) -> None:
+    opened = page(group(*[1.0] * 1000))
+    size = {"width": 320, "height": 700, "deviceScaleFactor": 1, "mobile": True}
+    opened.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     try:
-        groups.choose(0)
-        assert groups.run("return document.documentElement.scrollWidth") == 390
+        opened.choose(0)
+        opened.run("document.querySelectorAll('details').forEach(e => e.open = true)")
+        assert opened.run("return document.documentElement.scrollWidth") == 320
     finally:
-        groups.browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+        opened.browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})

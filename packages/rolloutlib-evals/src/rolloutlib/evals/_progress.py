@@ -39,7 +39,7 @@ class ProgressDisplay:
 
     The call itself only remembers what it is told. A thread draws, which ends with the block; if it
     cannot draw any more, that is logged, and the run goes on. Rates and the time left are those of
-    the whole run so far, failed attempts included.
+    what was played so far, failed attempts included; what an earlier run kept counts in neither.
 
     Args:
         total: How many episodes there will be. Without, no time left is shown.
@@ -121,8 +121,10 @@ class ProgressDisplay:
         ended = _ended(progress)
         total = "" if self._total is None else f" of {self._total:,}"
         left = ""
-        if self._total is not None and ended:
-            left = f", {_duration(seconds * max(self._total - ended, 0) / ended)} left"
+        played = ended - tally.num_kept
+        if self._total is not None and played:
+            left = f", {_duration(seconds * max(self._total - ended, 0) / played)} left"
+        kept = f", {tally.num_kept:,} of them kept from before" if tally.num_kept else ""
         tokens = tally.tokens
         rate = f"{tokens / seconds:,.0f}" if seconds > 0 else "0"
         kinds = f" ({tally.failures})" if progress.failed else ""
@@ -132,7 +134,7 @@ class ProgressDisplay:
             f"{progress.failed:,} failed{kinds}, {progress.retried:,} retried"
         )
         lines = [
-            f"{ended:,}{total} episodes, {_duration(seconds)} gone{left}",
+            f"{ended:,}{total} episodes{kept}, {_duration(seconds)} gone{left}",
             *([] if tally.score is None else [tally.score]),
             counts,
             f"{progress.steps:,} steps, {tokens:,} tokens, {rate} tokens/s",

@@ -22,10 +22,13 @@ class Tally:
 
     Attributes:
         progress: The counts of the last event.
+        num_kept: How many episodes were not played now, but kept by an earlier run.
     """
 
     def __init__(self) -> None:
         self.progress = Progress()
+        self.num_kept = 0
+        self._stepped: set[int] = set()  # the seeds of episodes in flight
         self._scores: dict[str, list[float | None]] = {}
         self._num_scores = 0
         self._failures: Counter[str] = Counter()
@@ -36,14 +39,17 @@ class Tally:
         """Take an event."""
         self.progress = event.progress
         trajectory, error = event.trajectory, event.error
-        if trajectory is not None:
+        if event.kind == "step":
+            self._stepped.add(event.seed)
+        elif self._is_kept(event):
+            self.num_kept += 1
+        elif trajectory is not None:
             self._usage += _usage(trajectory)
-            self._add_score(event.item_id, trajectory.score.value)
-        if error is None:
-            return
-        if error.trajectory is not None and error.phase != "grade":
+        elif error is not None and error.trajectory is not None and error.phase != "grade":
             self._usage += _usage(error.trajectory)
-        if event.kind == "failed":
+        if trajectory is not None:
+            self._add_score(event.item_id, trajectory.score.value)
+        if error is not None and event.kind == "failed":
             self._failures[error.error_type] += 1
             if error.trajectory is not None and error.phase == "grade":
                 self._scores[event.item_id].pop()  # it was taken when the episode finished
@@ -74,6 +80,17 @@ class Tally:
             )
             self._words = count, words
         return words
+
+    def _is_kept(self, event: RolloutEvent) -> bool:
+        """Tell whether an episode ends that has steps, of which none was told."""
+        was_played = event.seed in self._stepped
+        if event.kind != "started":
+            self._stepped.discard(event.seed)
+        error = event.error
+        if error is not None and error.phase == "grade":
+            return False  # it was counted when it finished
+        trajectory = event.trajectory or (error and error.trajectory)
+        return not was_played and trajectory is not None and len(trajectory.steps) > 0
 
     def _add_score(self, item_id: str, score: float | None) -> None:
         self._scores.setdefault(item_id, []).append(score)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import traceback
+import warnings
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -18,7 +19,7 @@ from rolloutlib.evals._command._errors import CommandError, ExitCode, describe
 from rolloutlib.evals._command._eval import evaluate
 from rolloutlib.evals._command._list import list_
 from rolloutlib.evals._command._options import spread
-from rolloutlib.evals._command._output import tell_error
+from rolloutlib.evals._command._output import tell_error, tell_warning
 from rolloutlib.evals._command._regrade import regrade
 from rolloutlib.evals._command._show import show
 
@@ -39,18 +40,20 @@ class Command(TyperGroup):
     ) -> Any:
         """Run the command; see `TyperGroup`."""
         args = sys.argv[1:] if args is None else list(args)
-        try:
-            code = super().main(
-                args,
-                "rolloutlib",
-                complete_var,
-                standalone_mode=False,
-                windows_expand_args=windows_expand_args,
-                obj=args,
-                **extra,
-            )
-        except Exception as error:
-            code = _tell(error, debug="--debug" in args)
+        with warnings.catch_warnings():
+            warnings.showwarning = tell_warning
+            try:
+                code = super().main(
+                    args,
+                    "rolloutlib",
+                    complete_var,
+                    standalone_mode=False,
+                    windows_expand_args=windows_expand_args,
+                    obj=args,
+                    **extra,
+                )
+            except Exception as error:
+                code = _tell(error, debug="--debug" in args)
         if standalone_mode:
             sys.exit(code or ExitCode.OK)
         return code
@@ -101,6 +104,7 @@ def _tell(error: Exception, *, debug: bool) -> ExitCode:
     if isinstance(error, typer.TyperException):  # of an option
         place = getattr(getattr(error, "ctx", None), "command_path", "rolloutlib")
         if text := error.format_message():  # `rolloutlib` alone shows its help
+            text = text.replace("Value error, ", "")  # of pydantic, which reads options
             tell_error(f"{text.rstrip('.')} (see {place} --help)")
         return ExitCode.USAGE
     if isinstance(error, CommandError):

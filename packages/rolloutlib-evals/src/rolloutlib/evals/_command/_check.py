@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 import json
-import warnings
-from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from functools import partial
 from typing import Annotated, Any, cast
@@ -17,11 +14,13 @@ import typer
 from rich.text import Text
 
 from rolloutlib._calls import is_awaitable
-from rolloutlib.envs import AsyncEnv, ChatEnv, check_async_env, check_env
+from rolloutlib.envs import AsyncEnv, ChatEnv, as_async, check_async_env, check_env
 from rolloutlib.evals._benchmark import Benchmark
 from rolloutlib.evals._command._errors import CommandError, ExitCode
-from rolloutlib.evals._command._options import Arguments, OutputOptions, read_pairs
+from rolloutlib.evals._command._findings import Findings
+from rolloutlib.evals._command._options import Arguments, OutputOptions
 from rolloutlib.evals._command._output import stdout, tell, write_json
+from rolloutlib.evals._command._pairs import read_pairs
 from rolloutlib.evals._command._sources import (
     complete_benchmark,
     is_source,
@@ -29,6 +28,9 @@ from rolloutlib.evals._command._sources import (
     read_source,
 )
 from rolloutlib.evals._command._targets import call_target, load_target, required
+from rolloutlib.rollouts import arollout
+
+_MOST_STEPS = 10
 
 
 class Kind(StrEnum):
@@ -37,31 +39,6 @@ class Kind(StrEnum):
     ENVIRONMENT = "environment"
     POLICY = "policy"
     GRADER = "grader"
-
-
-@dataclass
-class Findings:
-    """What a check found: `passed` holds what was done, a line each."""
-
-    passed: list[str] = field(default_factory=list[str])
-    problems: list[str] = field(default_factory=list[str])
-
-    @contextlib.contextmanager
-    def about(self, what: str) -> Generator[Callable[[str], None]]:
-        """Take note of what does not hold: of an `AssertionError`, and of warnings.
-
-        The block calls what it gets with what was done, which is told if all holds.
-        """
-        done: list[str] = []
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            try:
-                yield done.append
-            except AssertionError as error:
-                self.problems.append(f"{what}: {error}")
-        told = [str(each.message) for each in caught if each.category is UserWarning]
-        self.problems += [f"{what}: {each}" for each in told]
-        self.passed += [f"{what}: {each}" for each in done if not told]
 
 
 def check(
@@ -127,7 +104,7 @@ def check(
     arguments = read_pairs("--arg", arg)
     value: Any = None if ":" not in target else load_target(target)
     kind = kind or _kind_of(target, value, cases)
-    findings = Findings()
+    findings = Findings(output.debug)
     if kind is Kind.ENVIRONMENT:
         source = read_source(target, arguments, items)
         _check_environment(findings, source, limit, _read_action(action), faults=faults)
@@ -174,20 +151,22 @@ def _check_environment(
 
 async def _check_one(findings: Findings, source: Benchmark[Any], index: int, action: Any) -> Any:
     """Check the environment of an item, and return an action that it takes."""
-    made: Any = source.make_env(source.items[index])
-    environment: Any = await made if is_awaitable(made) else made
-    with findings.about(f"environment of item {index}") as tell_done:
+    place = f"environment of item {index}"
+    environment: Any = None
+    taken = action
+    with findings.about(place) as tell_done:
+        environment = await _value(source.make_env(source.items[index]))
         if isinstance(environment, AsyncEnv):
             await check_async_env(cast("AsyncEnv[Any, Any]", environment), action=action)
         else:
             check_env(environment, action=action)
+        if action is None:
+            taken = _sampled(environment)
         tell_done("keeps the contract in two episodes")
-    if action is None:
-        action = _sampled(environment)
-    closing: Any = environment.close()
-    if is_awaitable(closing):
-        await closing
-    return action
+    if environment is not None:
+        with findings.about(f"close() of the {place}"):
+            await _value(environment.close())
+    return taken
 
 
 def _sampled(environment: Any) -> Any:
@@ -195,12 +174,44 @@ def _sampled(environment: Any) -> Any:
     return environment.action_space.sample()
 
 
+async def _value(value: Any) -> Any:
+    return await value if is_awaitable(value) else value
+
+
 def _check_policy(
     findings: Findings, policy: Any, source: Benchmark[Any] | None, prompt: str
 ) -> None:
     if source is None:
         source = Benchmark("chat", [prompt], partial(ChatEnv, max_turns=1))
-    _check_faults(findings, source, policy)
+    with findings.about("policy") as tell_done:
+        count = anyio.run(_check_actions, source, policy)
+        tell_done(f"{count:,} {'action is' if count == 1 else 'actions are'} in the action space")
+    if not findings.problems:
+        _check_faults(findings, source, policy)
+
+
+async def _check_actions(source: Benchmark[Any], policy: Callable[..., Any]) -> int:
+    environment: Any = await _value(source.make_env(source.items[0]))
+    if not isinstance(environment, AsyncEnv):
+        environment = as_async(environment, inline=source.inline)
+    return await _play(cast("AsyncEnv[Any, Any]", environment), policy)
+
+
+async def _play(environment: AsyncEnv[Any, Any], policy: Callable[..., Any]) -> int:
+    """Play an episode, and return how many actions were right.
+
+    Raises:
+        AssertionError: One is not in the action space.
+    """
+    try:
+        trajectory = await arollout(environment, policy, seed=0, max_steps=_MOST_STEPS)
+    finally:
+        await environment.close()
+    for index, action in enumerate(trajectory.actions):
+        if action not in environment.action_space:
+            msg = f"action {index} is not in {environment.action_space}, got {action!r}"
+            raise AssertionError(msg)
+    return len(trajectory.actions)
 
 
 def _check_faults(findings: Findings, source: Benchmark[Any], policy: Callable[..., Any]) -> None:

@@ -25,9 +25,9 @@ from rolloutlib.evals._command._options import (
     ModelOptions,
     OutputOptions,
     RunOptions,
-    read_pairs,
 )
-from rolloutlib.evals._command._output import stdout, tell, tell_error, write_json
+from rolloutlib.evals._command._output import counted, stderr, stdout, tell, tell_error, write_json
+from rolloutlib.evals._command._pairs import read_pairs
 from rolloutlib.evals._command._runs import (
     default_log,
     failed_before,
@@ -105,12 +105,12 @@ def collect(
     shared = run_arguments(run, model)
     shared["metadata"] = {"model": name, **shared["metadata"]}
     total = len(dataset) * num_rollouts
-    tell(f"{benchmark.name}: {total:,} {'episode' if total == 1 else 'episodes'} with {name}")
-    tell_log(path, "group")
+    tell(f"{benchmark.name}: {counted(total, 'episode')} with {name}")
+    tell_log(path, "group", is_evaluation=False)
     concurrency = run.concurrency or default_concurrency(model)
     is_begun, failure = False, None
     with open_policy(model, concurrency=concurrency, tools=tools) as policy:
-        display = ProgressDisplay(total)
+        display = ProgressDisplay(total, console=stderr())
         gate = Gate(policy, display, num_rollouts=num_rollouts)
 
         async def play() -> None:
@@ -149,10 +149,12 @@ def collect(
     if is_interrupted:
         return tell_interrupted(context, path)
     if failure is not None:
-        tell_error(f"{describe(failure)}; {total - summary.requested:,} episodes were not played")
+        rest = counted(total - summary.requested, "episode")
+        tell_error(f"{describe(failure)}; not played: {rest}")
         return ExitCode.NOT_MET
     if summary.failed and summary.failed == summary.requested:
-        tell_error(f"all {summary.failed:,} episodes failed: rolloutlib show {path} tells why")
+        count = counted(summary.failed, "episode")
+        tell_error(f"all of {count} failed: rolloutlib show {path} tells why")
         return ExitCode.NOT_MET
     return ExitCode.OK
 
@@ -166,10 +168,13 @@ def _tell_summary(
         return
     console = stdout()
     reward = "unknown" if summary.mean_reward is None else f"{summary.mean_reward:.4g}"
-    console.print(f"mean reward {reward} over {summary.completed + summary.truncated:,} episodes")
+    over = counted(summary.completed + summary.truncated, "episode")
+    console.print(f"mean reward {reward} over {over}")
+    told = f", {counted(summary.tokens, 'token id')}" if summary.tokens else ""
     console.print(
-        f"{summary.groups:,} groups: {summary.completed:,} episodes completed, {summary.truncated:,} "
-        f"truncated, {summary.failed:,} failed; {summary.steps:,} steps, {summary.tokens:,} tokens"
+        f"{counted(summary.groups, 'group')}: {summary.completed:,} episodes completed, "
+        f"{summary.truncated:,} truncated, {summary.failed:,} failed; "
+        f"{counted(summary.steps, 'step')}{told}"
     )
     tell(f"\nto read them: rolloutlib show {path} --samples, or --html FILE")
 

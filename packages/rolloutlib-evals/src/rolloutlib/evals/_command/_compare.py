@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -136,10 +137,12 @@ def _tell(comparison: Comparison, baseline: Path, candidate: Path) -> None:
         table.add_row(name, Text(f"{estimate.value:.4g}", "bold"), Text(f"{path}", "dim"))
     difference = comparison.difference
     interval = difference.t_interval()
-    ends = f"{interval.low:+.4g} to {interval.high:+.4g} ({interval.confidence:.0%})"
-    test = (
-        f"{ends}; p = {comparison.p_value:.3g}, paired t test over {difference.num_items:,} items"
-    )
+    test = "too few items for an interval"
+    if not math.isnan(comparison.p_value):
+        test = (
+            f"{interval.low:+.4g} to {interval.high:+.4g} ({interval.confidence:.0%}); "
+            f"p = {comparison.p_value:.3g}, paired t test over {difference.num_items:,} items"
+        )
     table.add_row("difference", Text(f"{difference.value:+.4g}", "bold"), test)
     counts = f"{comparison.num_better:,} better, {comparison.num_worse:,} worse, {comparison.num_equal:,} equal"
     exact = "sign test" if comparison.mcnemar_p_value is None else "McNemar's exact test"

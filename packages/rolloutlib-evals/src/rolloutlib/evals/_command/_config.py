@@ -10,6 +10,7 @@ from typing import Any, cast
 import typer
 
 from rolloutlib.evals._command._errors import CommandError, nearest
+from rolloutlib.evals._command._pairs import PAIRS
 
 
 def read_config(context: typer.Context, path: str | None) -> str | None:
@@ -21,7 +22,7 @@ def read_config(context: typer.Context, path: str | None) -> str | None:
     if path is None or context.resilient_parsing:
         return path
     try:
-        values = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        options = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         msg = f"cannot read the config {path!r}: {error.strerror or error}"
         raise CommandError(msg) from error
@@ -30,7 +31,7 @@ def read_config(context: typer.Context, path: str | None) -> str | None:
         raise CommandError(msg) from error
     parameters = _parameters(context)
     defaults: dict[str, Any] = {}
-    for key, value in values.items():
+    for key, value in options.items():
         name = key.replace("_", "-")
         if name not in parameters:
             known = "" if name != "config" else "; a config names no other config"
@@ -39,26 +40,31 @@ def read_config(context: typer.Context, path: str | None) -> str | None:
                 f"{known or nearest(name, parameters)}"
             )
             raise CommandError(msg)
-        defaults[parameters[name]] = _as_on_the_command_line(value)
+        parameter = parameters[name]
+        if isinstance(value, dict) and parameter.metavar != PAIRS:
+            msg = f"the config {path!r} has a table for {key!r}, which takes no {PAIRS}"
+            raise CommandError(msg)
+        defaults[parameter.name] = _as_on_the_command_line(parameter, value)
     context.default_map = {**(context.default_map or {}), **defaults}
     return path
 
 
-def _parameters(context: typer.Context) -> dict[str, str]:
-    """Return the names of parameters by what a config calls them."""
-    found: dict[str, str] = {}
+def _parameters(context: typer.Context) -> dict[str, Any]:
+    """Return parameters by what a config calls them."""
+    found: dict[str, Any] = {}
     for parameter in context.command.params:
         name = parameter.name or ""
         if name in ("help", "config"):
             continue
         long = [option[2:] for option in parameter.opts if option.startswith("--")]
-        found[long[0] if long else name.replace("_", "-")] = name
+        found[long[0] if long else name.replace("_", "-")] = parameter
     return found
 
 
-def _as_on_the_command_line(value: Any) -> Any:
-    """Return a table as `name=value` pairs, and anything else as it is."""
-    if not isinstance(value, dict):
-        return value
-    table = cast("dict[str, Any]", value)
-    return [f"{name}={json.dumps(each, default=str)}" for name, each in table.items()]
+def _as_on_the_command_line(parameter: Any, value: Any) -> Any:
+    """Return a table as `name=value` pairs, and a list of what may be repeated."""
+    if isinstance(value, dict):
+        table = cast("dict[str, Any]", value)
+        return [f"{name}={json.dumps(each, default=str)}" for name, each in table.items()]
+    is_lone = getattr(parameter, "multiple", False) and not isinstance(value, list)
+    return cast("Any", [value] if is_lone else value)

@@ -24,9 +24,9 @@ from rolloutlib.evals._command._options import (
     ModelOptions,
     OutputOptions,
     RunOptions,
-    read_pairs,
 )
-from rolloutlib.evals._command._output import stdout, tell, tell_error, write_json
+from rolloutlib.evals._command._output import counted, stderr, stdout, tell, tell_error, write_json
+from rolloutlib.evals._command._pairs import read_pairs
 from rolloutlib.evals._command._runs import (
     default_log,
     failed_before,
@@ -126,13 +126,14 @@ def evaluate(
     )
     total = len(source.items if item is None else item)
     total = min(total, total if run.limit is None else run.limit) * epochs
-    tell(f"{source.name}: {total:,} {'sample' if total == 1 else 'samples'} with {name}")
-    tell_log(path, "sample")
+    shared = run_arguments(run, model)
+    tell(f"{source.name}: {counted(total, 'sample')} with {name}")
+    tell_log(path, "sample", is_evaluation=True)
     concurrency = run.concurrency or default_concurrency(model)
     is_begun = False
     failure: Exception | None = None
     with open_policy(model, concurrency=concurrency, tools=tools) as policy:
-        display = ProgressDisplay(total)
+        display = ProgressDisplay(total, console=stderr())
         gate = Gate(policy, display)
 
         async def play() -> None:
@@ -149,7 +150,7 @@ def evaluate(
                         max_errors=max_errors,
                         on_event=gate.on_event,
                         **samples,
-                        **run_arguments(run, model),
+                        **shared,
                     )
                 is_begun = True
             except BaseException as error:
@@ -178,10 +179,11 @@ def evaluate(
     if is_interrupted:
         return tell_interrupted(context, path)
     if failure is not None:
-        tell_error(f"{describe(failure)}; {result.num_remaining:,} samples were not played")
+        tell_error(f"{describe(failure)}; not played: {counted(result.num_remaining, 'sample')}")
         return ExitCode.NOT_MET
     if result.num_examples and result.num_errors == result.num_examples:
-        tell_error(f"all {result.num_errors:,} samples failed: rolloutlib show {path} tells why")
+        count = counted(result.num_errors, "sample")
+        tell_error(f"all of {count} failed: rolloutlib show {path} tells why")
         return ExitCode.NOT_MET
     if min_score is not None and not result.score >= min_score:
         tell_error(f"the score {result.score:.4g} is below --min-score {min_score:g}")

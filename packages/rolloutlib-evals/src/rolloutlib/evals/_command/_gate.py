@@ -12,7 +12,7 @@ from typing import Any
 
 import anyio
 
-from rolloutlib.evals._command._output import tell
+from rolloutlib.evals._command._output import counted, tell
 from rolloutlib.rollouts import AsyncPolicy, RolloutEvent
 
 
@@ -99,7 +99,7 @@ class Gate:
             self._missing[item] = -count % self._num_rollouts
         self._num_open += self._missing.total()
         if self._num_open:
-            some = "1 episode" if self._num_open == 1 else f"{self._num_open:,} episodes"
+            some = counted(self._num_open, "episode")
             tell(f"finishing {some} in flight; Ctrl-C again stops them")
         else:
             self._end()

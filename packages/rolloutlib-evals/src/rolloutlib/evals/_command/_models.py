@@ -10,7 +10,8 @@ from typing import Any
 
 from rolloutlib.evals._command._errors import CommandError, ExitCode
 from rolloutlib.evals._command._local import MAX_TOKENS, check_local, is_local, local_name, serve
-from rolloutlib.evals._command._options import ModelOptions, read_pairs
+from rolloutlib.evals._command._options import ModelOptions
+from rolloutlib.evals._command._pairs import read_pairs
 
 
 def model_name(options: ModelOptions) -> str:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
-import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, get_type_hints
 
 from typer import Option
 
 from rolloutlib.evals._command._config import read_config
-from rolloutlib.evals._command._errors import CommandError, ExitCode
+from rolloutlib.evals._command._errors import ExitCode
 from rolloutlib.evals._command._output import tell
+from rolloutlib.evals._command._pairs import PAIRS, merge_pairs
 
 _MODEL = "The model"
 _RUN = "The run"
@@ -25,7 +25,8 @@ Arguments = Annotated[
     Option(
         "--arg",
         "-a",
-        metavar="NAME=VALUE",
+        metavar=PAIRS,
+        callback=merge_pairs,
         help="An argument of the benchmark or function, `few_shot=8` say; may be repeated. "
         "`rolloutlib list NAME` tells which there are.",
     ),
@@ -122,7 +123,8 @@ class ModelOptions:
     extra_body: Annotated[
         list[str] | None,
         Option(
-            metavar="NAME=VALUE",
+            metavar=PAIRS,
+            callback=merge_pairs,
             help="A further field of each request, `top_k=20` say; may be repeated.",
             rich_help_panel=_MODEL,
         ),
@@ -276,26 +278,3 @@ def _fields(kind: Any) -> list[tuple[str, Any, Any]]:
         )
         for field in dataclasses.fields(kind)
     ]
-
-
-def read_pairs(option: str, pairs: Iterable[str] | None) -> dict[str, Any]:
-    """Read `name=value` pairs; a value that is JSON is read as such, and any other is a text.
-
-    Raises:
-        CommandError: One is no pair, or two have one name.
-    """
-    values: dict[str, Any] = {}
-    for pair in pairs or ():
-        name, equals, text = pair.partition("=")
-        name = name.strip()
-        if not equals or not name:
-            msg = f"{option} takes NAME=VALUE, got {pair!r}"
-            raise CommandError(msg)
-        if name in values:
-            msg = f"{option} gives {name!r} twice"
-            raise CommandError(msg)
-        try:
-            values[name] = json.loads(text)
-        except ValueError:
-            values[name] = text
-    return values

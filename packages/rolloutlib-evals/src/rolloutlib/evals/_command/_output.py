@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import sys
@@ -19,20 +20,30 @@ def stdout() -> Console:
     return Console(highlight=False)
 
 
+@functools.cache  # lines appear above a display only if both are of one console
 def stderr() -> Console:
     """Return where progress, hints and errors go, so that results can be piped."""
-    return Console(stderr=True, highlight=False, soft_wrap=True)
+    return Console(stderr=True, highlight=False)
 
 
 def tell(message: str) -> None:
     """Write a line to standard error."""
-    stderr().print(message, markup=False)
+    stderr().print(message, markup=False, soft_wrap=True)
+
+
+def tell_warning(message: Warning | str, *_: object) -> None:
+    """Write a warning as one line, in place of `warnings.showwarning`."""
+    stderr().print(f"[yellow]warning:[/] {escape(_one_line(str(message)))}", soft_wrap=True)
 
 
 def tell_error(message: str) -> None:
     """Write what is wrong, as one line."""
-    line = " ".join(message.split())
-    stderr().print(f"[bold red]error:[/] {escape(line)}")
+    stderr().print(f"[bold red]error:[/] {escape(_one_line(message))}", soft_wrap=True)
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a number of things in words."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def write_json(value: object) -> None:
@@ -40,6 +51,10 @@ def write_json(value: object) -> None:
     json.dump(_strict(to_plain(value)), sys.stdout, ensure_ascii=False, indent=2, default=repr)
     sys.stdout.write("\n")
     sys.stdout.flush()
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _strict(value: Any) -> Any:

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 
 from rolloutlib.evals._command._errors import CommandError, ExitCode
 from rolloutlib.evals._command._figures import result_figures
 from rolloutlib.evals._command._logs import check_file
-from rolloutlib.evals._command._options import Arguments, OutputOptions, read_pairs
-from rolloutlib.evals._command._output import stdout, tell, tell_error, write_json
+from rolloutlib.evals._command._options import Arguments, OutputOptions
+from rolloutlib.evals._command._output import counted, stdout, tell, tell_error, write_json
+from rolloutlib.evals._command._pairs import read_pairs
 from rolloutlib.evals._command._sources import complete_benchmark, read_source
 from rolloutlib.evals._command._targets import load_target
 from rolloutlib.evals._log import read_log
 from rolloutlib.evals._records import EvaluationRecord
 from rolloutlib.evals._regrade import regrade_log
+from rolloutlib.evals._results import BenchmarkResult
 
 
 def regrade(
@@ -62,9 +64,17 @@ def regrade(
         raise CommandError(msg)
     source = None if benchmark is None else read_source(benchmark, arguments)
     function: Any = None if grade is None else load_target(grade)
+    if grade is not None and not callable(function):
+        msg = f"--grade must name a function of an EvaluationRecord, got {function!r}"
+        raise CommandError(msg)
     try:
-        result = regrade_log(log, source, grade=function, to=to)
-    except (OSError, TypeError, ValueError) as error:
+        result = regrade_log(log, source, grade=cast("Any", function), to=to)
+    except OSError as error:
+        msg = (
+            str(error) if error.strerror is None else f"cannot write {str(to)!r}: {error.strerror}"
+        )
+        raise CommandError(msg) from error
+    except (TypeError, ValueError) as error:
         raise CommandError(str(error)) from error
     old = before.result()
     changed = _changed(old.records, result.records)
@@ -87,9 +97,16 @@ def regrade(
         if to is not None:
             tell(f"\nrolloutlib show {to} --baseline {log}  # what changed")
     if result.num_errors > old.num_errors:
-        tell_error(f"{result.num_errors - old.num_errors:,} samples cannot be graded now")
+        count = counted(result.num_errors - old.num_errors, "sample")
+        tell_error(f"{count} cannot be graded now; the first: {_new_error(old, result)}")
         return ExitCode.NOT_MET
     return ExitCode.OK
+
+
+def _new_error(before: BenchmarkResult, after: BenchmarkResult) -> str:
+    """Return the text of the first error that was not there before."""
+    pairs = zip(before.records, after.records, strict=True)
+    return next(f"{new.error}" for old, new in pairs if new.error is not None and old.error is None)
 
 
 def _changed(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import inspect
 import json
@@ -18,20 +19,30 @@ from rolloutlib.evals._benchmark import Benchmark
 from rolloutlib.evals._command._errors import CommandError, ExitCode, describe
 from rolloutlib.evals._command._models import sampling
 from rolloutlib.evals._command._options import ModelOptions, RunOptions
-from rolloutlib.evals._command._output import tell
+from rolloutlib.evals._command._output import counted, tell
 from rolloutlib.rollouts import Retry, Timeouts
+from rolloutlib.storage import read_settings
 
 FOLDER = "runs"
 
 
 def run_arguments(options: RunOptions, model: ModelOptions) -> dict[str, Any]:
-    """Return the arguments that `arun_benchmark` and `acollect` share, from options."""
+    """Return the arguments that `arun_benchmark` and `acollect` share, from options.
+
+    Raises:
+        CommandError: One has no usable value.
+    """
     timeout = options.episode_timeout
+    try:
+        timeouts = None if timeout is None else Timeouts(episode=timeout)
+    except ValueError as error:
+        msg = f"--episode-timeout: {error}"
+        raise CommandError(msg) from error
     return {
         "seed": options.seed,
         "max_steps": options.max_steps,
         "retry": Retry(attempts=options.attempts) if options.attempts > 1 else None,
-        "timeouts": None if timeout is None else Timeouts(episode=timeout),
+        "timeouts": timeouts,
         "max_failures": options.max_failures,
         "metadata": {"sampling": sampling(model)},
     }
@@ -70,13 +81,22 @@ def default_log(
     return Path(FOLDER) / f"{_slug(name)}-{_slug(model)}{mark}.jsonl"
 
 
-def tell_log(path: Path, noun: str) -> None:
-    """Tell where a run is kept, and what is there of it."""
-    kept = 0
-    if path.is_file():
+def tell_log(path: Path, noun: str, *, is_evaluation: bool) -> None:
+    """Tell where a run is kept, and what is there.
+
+    Raises:
+        CommandError: The file has what the other of `eval` and `collect` keeps.
+    """
+    there = ""
+    with contextlib.suppress(OSError, ValueError):  # the run itself says what is wrong with it
+        settings = read_settings(path)
+        if settings is not None and ("evaluation" in settings) != is_evaluation:
+            kind = "a file of trajectories" if is_evaluation else "a log of an evaluation"
+            msg = f"{str(path)!r} is {kind}: --log names another file"
+            raise CommandError(msg)
         with path.open("rb") as file:
-            kept = max(sum(1 for _ in file) - 1, 0)
-    there = f", which has {kept:,} {noun}{'' if kept == 1 else 's'} of it" if kept else ""
+            kept = sum(1 for _ in file) - 1
+        there = f", which has {counted(kept, noun)}" if kept else ""
     tell(f"log: {path}{there}")
 
 
@@ -103,9 +123,11 @@ def failed_before(error: Exception | None, path: Path) -> Exception:
     """Return what to raise for a run that did not begin."""
     if error is None:  # Ctrl-C came first
         return CommandError("interrupted before anything was played", ExitCode.INTERRUPTED)
-    if isinstance(error, (OSError, TypeError, ValueError)):
-        hint = f"; --log names another file than {str(path)!r}" if path.exists() else ""
-        return CommandError(f"{error}{hint}")
+    if isinstance(error, OSError):
+        msg = f"cannot write {str(path)!r}: {error.strerror or error}; --log names another file"
+        return CommandError(msg)
+    if isinstance(error, (TypeError, ValueError)):
+        return CommandError(str(error).replace("or another file", "or another file by --log"))
     return error
 
 

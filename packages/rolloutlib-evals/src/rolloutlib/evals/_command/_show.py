@@ -97,9 +97,15 @@ def show(
     """Show a run: its figures, its samples, or one sample in full."""
     from rolloutlib.evals import reports  # noqa: PLC0415 - for a fast start
 
+    if html is not None:
+        _check_page(html, path, baseline)
     report = read_run(path, baseline)
     if html is not None:
-        reports.write_html(report, html, tokens=tokens)
+        try:
+            reports.write_html(report, html, tokens=tokens)
+        except OSError as error:
+            msg = f"cannot write {str(html)!r}: {error.strerror or error}"
+            raise CommandError(msg) from error
         tell(f"wrote {html}")
         if output.json:
             write_json({**report_figures(report), "html": str(html)})
@@ -144,6 +150,22 @@ def show(
     else:
         reports.print_summary(report, stdout())
     return ExitCode.OK
+
+
+def _check_page(html: Path, *runs: Path | None) -> None:
+    """Refuse a file for a page that is a folder, or what is read.
+
+    Raises:
+        CommandError: It is one.
+    """
+    if html.is_dir():
+        msg = f"{str(html)!r} is a folder: name a file in it"
+        raise CommandError(msg)
+    if html.exists() and any(
+        run is not None and run.exists() and html.samefile(run) for run in runs
+    ):
+        msg = f"{str(html)!r} is the run itself: give the page another name"
+        raise CommandError(msg)
 
 
 def _sample(record: EvaluationRecord) -> dict[str, Any]:

@@ -51,10 +51,15 @@ def call_target(name: str, function: Callable[..., Any], arguments: Mapping[str,
     check_arguments(name, function, arguments)
     try:
         return function(**arguments)
-    except Exception as error:  # whatever a user's code raises
-        broken = not isinstance(error, (LookupError, OSError, TypeError, ValueError))
-        msg = f"{name}: {error}" if not broken else f"{name} raised {describe(error)}"
-        raise CommandError(msg, ExitCode.BROKEN if broken else ExitCode.USAGE) from error
+    except ImportError as error:  # which says what to install
+        msg = f"{name}: {error}"
+        raise CommandError(msg, ExitCode.BROKEN) from error
+    except (LookupError, OSError, TypeError, ValueError) as error:
+        msg = f"{name}: {error}"
+        raise CommandError(msg) from error
+    except (Exception, SystemExit) as error:  # whatever a user's code raises
+        msg = f"{name} raised {describe(error)}"
+        raise CommandError(msg, ExitCode.BROKEN) from error
 
 
 def check_arguments(name: str, function: Callable[..., Any], arguments: Mapping[str, Any]) -> None:
@@ -96,6 +101,6 @@ def _import(name: str, folder: Path) -> Any:
         known = [module.name for module in pkgutil.iter_modules([str(folder)])]
         msg = f"there is no module {name!r}{nearest(name, known)}"
         raise CommandError(msg) from error
-    except Exception as error:  # whatever a user's module raises
+    except (Exception, SystemExit) as error:  # whatever a user's module raises
         msg = f"cannot import {name!r}: {describe(error)}"
         raise CommandError(msg, ExitCode.BROKEN) from error

@@ -145,7 +145,7 @@ def _messages(value: Any) -> list[Any]:
     """Return the messages that a value is, or the value as the only one."""
     if isinstance(value, (list, tuple)):
         entries = list(cast("list[Any]", value))
-        if all(
+        if entries and all(
             isinstance(entry, Mapping) and ("role" in entry or "arguments" in entry)
             for entry in entries
         ):
