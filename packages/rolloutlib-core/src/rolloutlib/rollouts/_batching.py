@@ -269,7 +269,7 @@ class AsyncBatchedPolicy(Generic[ObservationT, ActionT]):
 
     def _close(self) -> None:
         """Take no more calls, and answer those that there are."""
-        self.is_open: bool = False
+        self.is_open = False
         for one in (*self._running, *self._waiting):
             msg = f"{self!r} was closed while a call waited for its action"
             one.settle(RuntimeError(msg))
