@@ -55,6 +55,33 @@ def test_the_same_command_goes_on_with_its_log(server: ScriptedServer) -> None:
     assert len(server.received) == before + 3
 
 
+def test_failed_samples_are_played_again_on_demand(server: ScriptedServer) -> None:
+    fine = says("It is 1.")
+    server.plays(fine, respond({"error": {"message": "no"}}, 404), fine)
+    failed = run(*ask(server, "--json", "--concurrency", 1))
+    assert failed.json["num_errors"] == 1
+    before = len(server.received)
+    kept = run(*ask(server, "--json"))
+    assert (kept.json["num_errors"], len(server.received)) == (1, before)
+    again = run(*ask(server, "--json", "--retry-failed"))
+    assert (again.json["num_errors"], len(server.received)) == (0, before + 1)
+    assert again.json["num_examples"] == 6
+
+
+def test_a_run_stops_when_its_interval_is_narrow_enough(server: ScriptedServer) -> None:
+    server.plays(says("It is 1."))
+    options = ["--json", "--shuffle", "--stop-width", 0.99, "--concurrency", 1]
+    ended = run(*ask(server, *options))
+    result = read_log(ended.json["log"]).result()
+    assert result.stopped_early
+    assert result.interval is not None
+    assert ended.json["interval"]["method"] == result.interval.method
+    assert ended.json["interval"]["high"] == result.interval.high
+    refused = run(*ask(server, "--stop-width", 0.5))
+    assert refused.code == 2
+    assert "shuffle" in refused.err
+
+
 def test_a_command_with_other_settings_has_another_log(server: ScriptedServer) -> None:
     server.plays(says("It is 1."))
     logs = {

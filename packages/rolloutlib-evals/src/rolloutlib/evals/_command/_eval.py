@@ -43,6 +43,7 @@ from rolloutlib.evals._progress import ProgressDisplay
 from rolloutlib.evals._results import BenchmarkResult
 from rolloutlib.evals._run import arun_benchmark
 from rolloutlib.evals._samples import item_names
+from rolloutlib.evals._stopping import StopWhen
 
 
 def evaluate(
@@ -87,6 +88,22 @@ def evaluate(
             rich_help_panel="The run",
         ),
     ] = None,
+    stop_width: Annotated[
+        float | None,
+        typer.Option(
+            metavar="X",
+            help="Stop when the interval of the score is as narrow as this; needs --shuffle.",
+            rich_help_panel="The run",
+        ),
+    ] = None,
+    retry_failed: Annotated[
+        bool,
+        typer.Option(
+            "--retry-failed",
+            help="Play the samples again that failed in the log.",
+            rich_help_panel="The run",
+        ),
+    ] = False,
     log: Annotated[
         Path | None,
         typer.Option(
@@ -121,7 +138,7 @@ def evaluate(
     path = log or default_log(
         source.name,
         name,
-        {**samples, **settings_of(run, model, arguments)},
+        {**samples, "stop_width": stop_width, **settings_of(run, model, arguments)},
         {"epochs": 1, "shuffle": False},
     )
     total = len(source.items if item is None else item)
@@ -148,6 +165,8 @@ def evaluate(
                         concurrency=concurrency,
                         fail_fast=run.fail_fast,
                         max_errors=max_errors,
+                        stop_when=None if stop_width is None else StopWhen(stop_width),
+                        retry_failed=retry_failed,
                         on_event=gate.on_event,
                         **samples,
                         **shared,

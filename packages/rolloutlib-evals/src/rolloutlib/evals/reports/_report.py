@@ -39,7 +39,8 @@ class Report:
         settings: Facts about the run.
         baseline: The run it is compared with, or None.
         estimate: The mean score over items, with its standard error.
-        interval: The confidence interval of it that fits.
+        interval: The confidence interval of it that fits: of a run that could stop early, that by which
+            it was to stop.
         samples: The records by name, in the order of the result. The name is the item's, followed by
             `#` and the epoch if the run has several.
         comparison: The statistics of the comparison over the items that both runs have, or None.
@@ -61,7 +62,7 @@ class Report:
         self.settings: Mapping[str, Any] = dict(settings or {})
         self.baseline = baseline
         self.estimate: Estimate = mean_score(_item_scores(result))
-        self.interval: Interval = self.estimate.interval()
+        self.interval: Interval = result.interval or self.estimate.interval()
         self.samples: Mapping[str, EvaluationRecord] = _named(result)
         self.comparison: Comparison | None = None
         if baseline is not None:
