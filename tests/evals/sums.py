@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections import Counter
 from typing import Any
 
@@ -90,7 +91,8 @@ class Failing:
 
 
 def timeless(result: BenchmarkResult | None) -> BenchmarkResult:
-    """A result without the times in it."""
+    """A result without the times in it, and without NaN, which equals nothing on Python 3.13."""
     assert result is not None
     records = [dataclasses.replace(record, started=None, seconds=None) for record in result.records]
-    return dataclasses.replace(result, elapsed_seconds=0.0, records=tuple(records))
+    score = -1.0 if math.isnan(result.score) else result.score
+    return dataclasses.replace(result, score=score, elapsed_seconds=0.0, records=tuple(records))

@@ -128,7 +128,7 @@ def test_fail_fast_raises_the_first_error_with_its_record(way: dict[str, Any]) -
     assert caught.value is error
     records = {record.item_id: record for record in carried(error).records}
     assert records["sum-2"].error == "gone"
-    assert {"sum-0", "sum-1"} <= set(records)
+    assert len({"sum-0", "sum-1"} & set(records)) >= 3 - way.get("concurrency", 1)
 
 
 async def test_fail_fast_raises_in_asynchronous_runs_too() -> None:
