@@ -33,13 +33,21 @@ class Page:
     def find_all(self, selector: str) -> list[Any]:
         return self.browser.find_elements("css selector", selector)
 
+    def text(self, selector: str) -> str:
+        """The text in sight of an element, read in one go: rows are drawn anew when the list moves."""
+        return self.run(
+            "const found = document.querySelector(arguments[0]);"
+            "return found.checkVisibility() ? found.innerText : '';",
+            selector,
+        )
+
     def press(self, *keys: str) -> None:
         """Press keys, wherever the focus is."""
         ActionChains(self.browser).send_keys(*keys).perform()
 
     @property
     def status(self) -> str:
-        return self.find("#status").text
+        return self.text("#status")
 
     @property
     def rows(self) -> list[str]:

@@ -55,7 +55,7 @@ def test_ten_thousand_samples_open_soon_and_scroll(
     last = len(report.samples) - 1
     opened.until("return document.getElementById(arguments[0]) !== null", f"row-{last}")
     opened.choose(last)
-    assert opened.find("#detail h3").text == list(report.samples)[-1]
+    assert opened.text("#detail h3") == list(report.samples)[-1]
 
     opened.find("input[type=search]").send_keys("ducks lay")
     opened.await_status(f"8 of {total} samples")

@@ -94,14 +94,14 @@ def test_the_signs_of_a_group_are_all_in_sight(page: OpenPage) -> None:
     strip = "const strip = document.querySelector('.strip');"
     assert opened.run(f"{strip} return strip.scrollWidth <= strip.clientWidth")
     opened.choose(0)
-    verdict = opened.find("#detail .verdict").text
+    verdict = opened.text("#detail .verdict")
     assert verdict == "mean score 0.5625 over 8 samples, scores from 0 to 1"
 
 
 def test_the_outcomes_of_a_large_group_are_counted(page: OpenPage) -> None:
     opened = page(group(*[0.0] * 70, *[1.0] * 58))
     list_items(opened)
-    assert opened.find(".strip").text.split() == ["✓", "58", "✗", "70"]
+    assert opened.text(".strip").split() == ["✓", "58", "✗", "70"]
 
 
 def test_columns_make_the_page_no_wider(page: OpenPage) -> None:
@@ -127,9 +127,9 @@ def test_thinking_is_folded(page: OpenPage) -> None:
     reply = "<think>\U0001f600\U0001f600 41?</think>\n\n\U0001f600 It is 42."
     opened = page(Report(run_benchmark(benchmark, policy=lambda _: reply)))
     opened.choose(0)
-    assert opened.find("#detail mark").text == "42"
-    assert opened.find("#detail .action summary").text == "Thinking, 21 characters of the reply"
-    assert opened.find("#detail .action > .text").text.startswith("\U0001f600 It is 42")
+    assert opened.text("#detail mark") == "42"
+    assert opened.text("#detail .action summary") == "Thinking, 21 characters of the reply"
+    assert opened.text("#detail .action > .text").startswith("\U0001f600 It is 42")
     opened.find("#detail .action summary").click()
     opened.await_detail("41?</think>")
     opened.find("input[type=search]").send_keys("41?")
@@ -137,10 +137,10 @@ def test_thinking_is_folded(page: OpenPage) -> None:
 
 
 def test_a_list_says_that_nothing_is_found(groups: Page) -> None:
-    assert groups.find(".nothing").text == ""
+    assert groups.text(".nothing") == ""
     groups.find("input[type=search]").send_keys("nowhere")
     groups.await_status("0 of 7 samples")
-    assert groups.find(".nothing").text == "No sample meets all conditions."
+    assert groups.text(".nothing") == "No sample meets all conditions."
 
 
 def test_numbers_of_any_size_are_told(page: OpenPage) -> None:
@@ -150,7 +150,7 @@ def test_numbers_of_any_size_are_told(page: OpenPage) -> None:
     assert [row.text for row in opened.find_all(".row .figure")] == [
         *("1e-7", "0.3333", "123,500", "1e30")
     ]
-    assert opened.find(".row .small").text == "12,346 characters"
+    assert opened.text(".row .small") == "12,346 characters"
 
 
 def test_without_scripts_there_are_figures_and_no_dead_controls(

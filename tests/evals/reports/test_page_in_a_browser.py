@@ -35,8 +35,8 @@ def groups(page: OpenPage, tmp_path: Path) -> Page:
 
 def test_a_page_opens_with_the_figures_of_the_run(page: OpenPage) -> None:
     opened = page(Report(run_benchmark(sums(), policy=add)))
-    assert opened.find("h1").text == "sums"
-    figure = opened.find(".figures .first").text.splitlines()
+    assert opened.text("h1") == "sums"
+    figure = opened.text(".figures .first").splitlines()
     assert figure == ["score", "0.75", "0.311 to 1.189 (95% t); mean over 6 samples of 6 items"]
     assert opened.status == "6 of 6 samples"
     assert opened.rows == [f"sum-{number}" for number in range(6)]
@@ -53,8 +53,8 @@ def test_a_conversation_is_shown_with_its_tools_folded(groups: Page) -> None:
     assert call.text.startswith("multiply")
     call.find_element("css selector", "summary").click()
     groups.until("return document.querySelector('.call .text')?.textContent.includes('\"b\": 23')")
-    assert groups.find("#detail mark").text == "391"
-    assert "Right, and short." in groups.find(".scores").text
+    assert groups.text("#detail mark") == "391"
+    assert "Right, and short." in groups.text(".scores")
     assert groups.log() == []
 
 
@@ -62,7 +62,7 @@ def test_the_answer_is_marked_where_it_was_read(page: OpenPage) -> None:
     benchmark = gsm8k([{"question": "6 * 7?", "answer": "42"}])
     opened = page(Report(run_benchmark(benchmark, policy=lambda _: r"😀😀 It is \boxed{42}.")))
     opened.choose(0)
-    assert opened.find("#detail mark").text == "42"
+    assert opened.text("#detail mark") == "42"
     assert "found, box" in opened.find("#detail mark").get_attribute("title")
 
 
@@ -72,9 +72,7 @@ def test_images_are_shown_if_they_are_at_hand_and_never_loaded(page: OpenPage) -
     [image] = opened.find_all("#detail img")
     opened.until("return arguments[0].naturalWidth === 1", image)
     assert image.get_attribute("alt") == "a dot"
-    assert (
-        "image, which is not loaded: https://example.org/tracker.png" in opened.find("#detail").text
-    )
+    assert "image, which is not loaded: https://example.org/tracker.png" in opened.text("#detail")
     assert opened.log() == []
 
 
@@ -84,7 +82,7 @@ def test_reasoning_stands_apart(page: OpenPage) -> None:
     assert [turn.get_attribute("data-role") for turn in opened.find_all(".turn")] == [
         *("user", "assistant")
     ]
-    assert "It is very small." not in opened.find("#detail").text
+    assert "It is very small." not in opened.text("#detail")
     opened.run("document.querySelectorAll('#detail .action details').forEach(e => e.open = true)")
     opened.await_detail("It is very small.")
 
@@ -94,13 +92,13 @@ def test_log_probabilities_without_ids_are_shown(page: OpenPage) -> None:
     opened.choose(0)
     opened.run("document.querySelectorAll('#detail details').forEach(e => e.open = true)")
     opened.until("return document.querySelectorAll('.token-row .token').length === 2")
-    assert "2 tokens, 2 sampled, mean log probability -1" in opened.find(".tokens").text
+    assert "2 tokens, 2 sampled, mean log probability -1" in opened.text(".tokens")
 
 
 def test_a_failure_is_shown_with_its_traceback(groups: Page) -> None:
     groups.choose(6)
-    assert "builtins.TimeoutError in policy" in groups.find(".error").text
-    assert "too slow" in groups.find(".error").text
+    assert "builtins.TimeoutError in policy" in groups.text(".error")
+    assert "too slow" in groups.text(".error")
 
 
 def test_samples_are_filtered_and_ordered(groups: Page) -> None:
@@ -140,7 +138,7 @@ def test_the_members_of_a_group_stand_side_by_side(groups: Page) -> None:
     groups.await_status("3 of 3 items")
     groups.choose(1)
     assert len(groups.find_all(".column")) == 4
-    assert groups.find("#detail").text.count("2 + 3?") == 1
+    assert groups.text("#detail").count("2 + 3?") == 1
     assert [column.text.splitlines()[0] for column in groups.find_all(".column")] == [
         *("sum#0", "sum#1", "sum#2", "sum#3")
     ]
@@ -150,8 +148,8 @@ def test_the_members_of_a_group_stand_side_by_side(groups: Page) -> None:
 def test_two_runs_are_compared_item_by_item(page: OpenPage) -> None:
     baseline = Report(run_benchmark(sums(6), policy=lambda _: "3"), title="threes")
     opened = page(Report(run_benchmark(sums(5), policy=add), baseline=baseline))
-    assert "Compared with threes" in opened.find("#comparison").text
-    assert "paired over 5 items; 1 left out" in opened.find("#comparison").text
+    assert "Compared with threes" in opened.text("#comparison")
+    assert "paired over 5 items; 1 left out" in opened.text("#comparison")
     assert opened.status == "6 of 6 items"
     opened.find("button[data-change=equal]").click()
     opened.await_status("1 of 6 items")
@@ -162,7 +160,7 @@ def test_two_runs_are_compared_item_by_item(page: OpenPage) -> None:
     assert [column.text.splitlines()[0] for column in opened.find_all(".column")] == [
         *("this run", "baseline")
     ]
-    assert "mean score 1 · baseline 0 · +1, better" in opened.find("#detail .verdict").text
+    assert "mean score 1 · baseline 0 · +1, better" in opened.text("#detail .verdict")
     opened.find("button[type=reset]").click()
     opened.find("input[type=search]").send_keys("sum-5")  # which only the baseline has
     opened.await_status("1 of 6 items")
@@ -222,7 +220,7 @@ def test_a_sample_has_an_address(groups: Page) -> None:
     groups.browser.get("about:blank")
     groups.browser.get(address)
     groups.await_detail("4 of 7")
-    assert "sum#2" in groups.find("#detail h3").text
+    assert "sum#2" in groups.text("#detail h3")
 
 
 def test_hostile_text_is_shown_and_never_runs(page: OpenPage) -> None:
@@ -269,7 +267,7 @@ def test_a_long_answer_is_shortened_around_what_was_read(page: OpenPage) -> None
     opened.choose(0)
     text = "return document.querySelector('#detail .action .text').textContent"
     assert len(opened.run(text)) < 20_000
-    assert opened.find("#detail mark").text == "MIDDLE"
+    assert opened.text("#detail mark") == "MIDDLE"
     assert opened.run(text).endswith("yEND")
     gaps = opened.find_all("#detail .gap")
     assert len(gaps) == 2
