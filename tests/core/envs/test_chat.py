@@ -336,14 +336,21 @@ async def test_what_others_say_must_be_messages() -> None:
     wrong: Any = [{"role": "user"}]
     with pytest.raises(TypeError, match=r"initial_messages\(\) of <ChatEnv .*'role': 'user'"):
         ChatEnv(wrong).reset()
-    with pytest.raises(ValueError, match="gave no message to begin with"):
+    with pytest.raises(ValueError, match="must give at least one message"):
         ChatEnv([]).reset()
+    odd: Any = 5
+    with pytest.raises(TypeError, match=r"initial_messages\(\) of .* a message or several, got 5"):
+        ChatEnv(odd).reset()
     with pytest.raises(ValueError, match="pass messages, or override"):
         await AsyncChatEnv().reset()
     env = ChatEnv(TASK, respond=lambda chat: wrong)
     env.reset()
     with pytest.raises(TypeError, match=r"respond\(\) of <ChatEnv"):
         env.step("hello")
+    silent = ChatEnv(TASK, respond=lambda chat: [])
+    silent.reset()
+    with pytest.raises(ValueError, match=r"respond\(\) of .* must give at least one message"):
+        silent.step("hello")
     with pytest.raises(ValueError, match="max_turns must be at least 1"):
         ChatEnv(TASK, max_turns=0)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import sys
 import threading
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -164,6 +165,28 @@ async def test_a_tool_cannot_hide_that_a_run_is_to_end() -> None:
         Tool(stop, timeout=30).call(call({}))
     with pytest.raises(KeyboardInterrupt):
         await Tool(stop).acall(call({}))
+
+
+@pytest.mark.parametrize("status", [None, 0, "no more"])
+async def test_a_tool_cannot_end_the_process(status: Any) -> None:
+    def leave() -> None:
+        sys.exit(status)
+
+    async def aleave() -> None:
+        sys.exit(status)
+
+    text = f"error: 'price' failed: RuntimeError: it called sys.exit({'' if status is None else repr(status)})"
+    for tool in (leave, aleave):
+        for outcome in await outcomes(tool, call({})):
+            assert (outcome.problem, content(outcome)) == ("failed", text)
+        both = Toolset([Tool(tool, name="leave"), price])
+        asked = [call({}, "leave"), call({"item": "apple"})]
+        for parallel in (False, True):
+            found = await both.acall_all(asked, parallel=parallel)
+            assert [one.problem for one in found] == ["failed", None]
+        with pytest.raises(RuntimeError, match=r"it called sys\.exit"):
+            await Tool(tool, catch=()).acall(call({}))
+    assert Tool(leave, timeout=30).call(call({})).problem == "failed"
 
 
 async def test_a_cancellation_passes_through_a_tool() -> None:
@@ -389,7 +412,18 @@ def test_arguments_of_a_server_are_read(text: Any, arguments: dict[str, Any]) ->
 
 
 @pytest.mark.parametrize(
-    "text", ['{"a": ', "[]", '"{}"', "5", '{"a": NaN}', "[" * 9999, '{"a": "\\ud800"}', "null"]
+    "text",
+    [
+        '{"a": ',
+        '{"a": [{"b": -1e999}]}',
+        "[]",
+        '"{}"',
+        "5",
+        '{"a": NaN}',
+        "[" * 9999,
+        '{"a": "\\ud800"}',
+        "null",
+    ],
 )
 def test_what_is_no_object_is_kept_as_it_was_written(text: str) -> None:
     asked = read_call("price", text)

@@ -7,6 +7,7 @@ import functools
 import pickle
 import subprocess
 import sys
+from collections.abc import AsyncIterator
 from enum import Enum
 from typing import Annotated, Any, Literal
 
@@ -258,9 +259,56 @@ def of_nothing_known(value: int) -> None: ...
 of_nothing_known.__annotations__ = {"value": "Missing"}
 
 
+async def of_no_end(number: int) -> AsyncIterator[int]:
+    yield number
+
+
+def of_places(places: Any, best: Any = None) -> int:
+    return max(place.x for place in places)
+
+
+of_places.__annotations__ = {"places": list["Place"], "best": "'Place | None'"}
+
+
+class Place(BaseModel):
+    x: int
+
+
+class Counted:
+    """An object in place of a function, as some decorators make it."""
+
+    def __init__(self, function: Any) -> None:
+        self.function = function
+        functools.update_wrapper(self, function)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.function(*args, **kwargs)
+
+
+def test_names_within_annotations_are_looked_up_where_the_function_is() -> None:
+    for function in (of_places, functools.partial(of_places, best=None)):
+        tool = Tool(function, name="of_places")
+        found = tool.call(
+            {"name": "of_places", "arguments": {"places": [{"x": 1}, {"x": 3}], "best": {"x": 3}}}
+        )
+        assert found.message["content"] == "3"
+        schema: Any = tool.definition["function"]["parameters"]
+        assert "Place" in schema["$defs"]
+
+
+def test_what_wraps_a_function_is_described_by_it() -> None:
+    for wrapper in (
+        Counted(search),
+        functools.lru_cache(search),
+        functools.partial(Counted(search)),
+    ):
+        assert Tool(wrapper, name="search").definition == Tool(search).definition
+
+
 @pytest.mark.parametrize(
     ("function", "message"),
     [
+        (of_no_end, "'of_no_end' is an asynchronous generator.*return a list"),
         (untyped, "parameter 'a' of tool 'untyped' has no annotation: add one"),
         (Counter.add, "parameter 'self' of tool 'add' .* method of an instance"),
         (of_any_number, "tool 'of_any_number' takes .*numbers.*, but a model gives all .* by name"),
@@ -295,6 +343,15 @@ def test_wrong_settings_are_refused(
         Tool(search, **settings)
     with pytest.raises(ValueError, match="<lambda>"):
         Tool(lambda: 1)
+
+
+def test_a_toolset_is_made_of_several_tools_or_of_another_set() -> None:
+    alone: Any
+    for alone in (search, Tool(search)):
+        with pytest.raises(TypeError, match=r"tools are several functions.*in a list"):
+            Toolset(alone)
+    tools = Toolset([search])
+    assert list(Toolset(tools).values()) == list(tools.values())
 
 
 def test_a_toolset_has_each_name_once() -> None:

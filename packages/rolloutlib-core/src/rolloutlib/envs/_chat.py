@@ -17,7 +17,7 @@ from rolloutlib.types import Chat, Reply
 
 __all__ = ["AsyncChatEnv", "ChatEnv"]
 
-Tools: TypeAlias = Iterable[Tool[..., Any] | Callable[..., Any]]
+Tools: TypeAlias = Toolset | Iterable[Tool[..., Any] | Callable[..., Any]]
 
 
 class ChatEnv(Env[Chat, Reply]):

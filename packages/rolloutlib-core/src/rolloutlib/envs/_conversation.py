@@ -50,9 +50,6 @@ class Conversation:
         self._messages = []
         self._counts = dict.fromkeys(_COUNTS, 0)
         self.add(said, space, place)
-        if not self._messages:
-            msg = f"{place} gave no message to begin with, got {said!r}"
-            raise ValueError(msg)
         self.is_open = True
 
     def add(self, said: Messages, space: gym.Space[Any], place: str) -> None:
@@ -60,10 +57,19 @@ class Conversation:
 
         Raises:
             TypeError: It is no message, or none of a conversation in the space.
+            ValueError: There is no message.
         """
         if isinstance(said, str):
             said = [{"role": "user", "content": said}]
-        for message in snapshot([said] if isinstance(said, Mapping) else list(said)):
+        elif isinstance(said, Mapping):
+            said = [said]
+        if not _is_sequence(said):
+            msg = f"{place} must give text, a message or several, got {said!r}"
+            raise TypeError(msg)
+        if not said:
+            msg = f"{place} must give at least one message, got {said!r}"
+            raise ValueError(msg)
+        for message in snapshot(list(said)):
             if [message] not in space:
                 msg = f"{place} must give messages of a chat in {space}, got {message!r}"
                 raise TypeError(msg)
@@ -131,6 +137,10 @@ def _read_call(call: object) -> object:
     if _is_dict(call) and isinstance(arguments := call.get("arguments"), str):
         return {**call, **read_call(str(call.get("name")), arguments)}
     return call
+
+
+def _is_sequence(value: object) -> bool:
+    return isinstance(value, Sequence)
 
 
 def _is_dict(value: object) -> TypeGuard[dict[str, Any]]:

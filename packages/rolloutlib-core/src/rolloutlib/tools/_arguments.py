@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import cast
 
@@ -52,7 +53,20 @@ def parse_object(arguments: str | Mapping[str, object] | None) -> dict[str, obje
     if not isinstance(found, dict):
         msg = f"expected an object, got {cropped(found)}"
         raise ValueError(msg)  # noqa: TRY004 - the text has a wrong value
-    return cast("dict[str, object]", found)
+    read = cast("dict[str, object]", found)
+    if not _is_finite(read):
+        msg = "a number is too large"
+        raise ValueError(msg)
+    return read
+
+
+def _is_finite(value: object) -> bool:
+    """Tell whether there is no infinity in what was read, which 1e999 is read as."""
+    if isinstance(value, dict):
+        return all(map(_is_finite, cast("dict[str, object]", value).values()))
+    if isinstance(value, list):
+        return all(map(_is_finite, cast("list[object]", value)))
+    return not isinstance(value, float) or math.isfinite(value)
 
 
 def malformed_problem(text: str) -> str:

@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MethodType
-from typing import TYPE_CHECKING, Any, NotRequired, Required, cast
+from typing import TYPE_CHECKING, Any, NotRequired, Required, cast, get_type_hints
 
 import pydantic
 import pydantic_core
@@ -65,6 +65,7 @@ def read_signature(function: Callable[..., Any], place: str) -> Signature:
 def _read(function: Callable[..., Any], place: str) -> Signature:
     try:
         parameters = inspect.signature(function, eval_str=True).parameters
+        hints = _hints(function)
     except NameError as error:
         msg = (
             f"an annotation of {place} cannot be evaluated ({error}): define what it names at the "
@@ -75,7 +76,10 @@ def _read(function: Callable[..., Any], place: str) -> Signature:
         msg = f"{place} has no signature that can be read: wrap it in a function with annotations"
         raise TypeError(msg) from error
     description, texts = split_docstring(inspect.getdoc(_documented(function)))
-    fields = {name: _field(parameter, place) for name, parameter in parameters.items()}
+    fields = {
+        name: _field(parameter.replace(annotation=hints.get(name, parameter.annotation)), place)
+        for name, parameter in parameters.items()
+    }
     arguments = cast("Any", TypedDict)("Arguments", fields)
     arguments.__pydantic_config__ = pydantic.ConfigDict(extra="forbid")
     try:
@@ -93,13 +97,25 @@ def _read(function: Callable[..., Any], place: str) -> Signature:
     return Signature(description, schema, adapter)
 
 
+def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return annotations in which names are resolved where they stand within others, as in `list["Item"]`.
+
+    Raises:
+        NameError: A name is not known.
+    """
+    documented = _documented(function)
+    target = documented.__init__ if inspect.isclass(documented) else documented
+    return get_type_hints(target, include_extras=True) if hasattr(target, "__annotations__") else {}
+
+
 def _documented(function: Callable[..., Any]) -> Any:
     """Return whose docstring tells what calling does: that of a partial is about partials."""
     while isinstance(function, functools.partial):
         function = cast("functools.partial[Any]", function).func
     if inspect.isroutine(function) or inspect.isclass(function):
         return function
-    return type(function).__call__
+    wrapped = inspect.unwrap(function)
+    return type(function).__call__ if wrapped is function else wrapped
 
 
 def _field(parameter: inspect.Parameter, place: str) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import inspect
 import re
 from collections.abc import Callable, Coroutine
 from typing import Any, Generic, ParamSpec, TypeVar, cast
@@ -40,7 +41,7 @@ class Tool(Generic[P, R]):
     function does not take are refused. What the function is given is its own copy.
 
     Whatever is wrong with a call becomes a message that says what to mend; so does an exception
-    that the function raises. Returning an `EndEpisode` ends the episode of a `ChatEnv`.
+    that the function raises, and `sys.exit`, as a `RuntimeError`. Returning an `EndEpisode` ends the episode of a `ChatEnv`.
 
     A tool keeps nothing from call to call. State belongs to an object whose methods are the tools.
 
@@ -83,6 +84,9 @@ class Tool(Generic[P, R]):
                 "pass name="
             )
             raise ValueError(msg)
+        if inspect.isasyncgenfunction(function):
+            msg = f"tool {name!r} is an asynchronous generator, which nobody reads: return a list"
+            raise TypeError(msg)
         if timeout is not None and to_float(timeout, "timeout") <= 0:
             msg = f"timeout must be positive, got {timeout!r}"
             raise ValueError(msg)
@@ -147,7 +151,7 @@ class Tool(Generic[P, R]):
             result = function() if self.timeout is None else run_within(self.timeout, function)
             if not is_awaitable(result):
                 return self._success(call, result)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             return self._failure(call, error)
         if isinstance(result, Coroutine):
             cast("Coroutine[Any, Any, Any]", result).close()
@@ -170,7 +174,7 @@ class Tool(Generic[P, R]):
             function = functools.partial(cast("Callable[..., Any]", self.function), **arguments)
             with anyio.move_on_after(self.timeout), RefuseStrayCancellation(self):
                 return self._success(call, await call_either(function, inline=inline))
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             return self._failure(call, error)
         return self._failure(call, OverdueError())
 
@@ -203,7 +207,13 @@ class Tool(Generic[P, R]):
         content = to_content(result.result if isinstance(result, EndEpisode) else result)
         return ToolOutcome(answer(call, content), ends_episode=ends)
 
-    def _failure(self, call: ToolCall, error: Exception) -> ToolOutcome:
+    def _failure(self, call: ToolCall, error: Exception | SystemExit) -> ToolOutcome:
+        if isinstance(error, SystemExit):  # of code that a model wrote, as a rule
+            left = RuntimeError(
+                f"it called sys.exit({'' if error.code is None else repr(error.code)})"
+            )
+            left.__cause__ = error
+            error = left
         if isinstance(error, OverdueError):
             text = f"{self.name!r} took longer than {self.timeout} seconds"
             return refuse(call, "timeout", text, error)

@@ -17,16 +17,19 @@ class Toolset(Mapping[str, Tool[..., Any]]):
     """Tools by their names.
 
     Args:
-        tools: Functions with annotations, or tools.
+        tools: Functions with annotations, or tools; also those of another set.
 
     Raises:
-        TypeError: No tool can be made of a function.
+        TypeError: No tool can be made of a function, or a function is given alone.
         ValueError: Two tools have the same name.
     """
 
-    def __init__(self, tools: Iterable[Tool[..., Any] | Callable[..., Any]] = ()) -> None:
+    def __init__(self, tools: Toolset | Iterable[Tool[..., Any] | Callable[..., Any]] = ()) -> None:
         self._tools: dict[str, Tool[..., Any]] = {}
-        for given in tools:
+        if callable(tools):
+            msg = f"tools are several functions, got {tools!r}: pass it in a list"
+            raise TypeError(msg)
+        for given in tools.values() if isinstance(tools, Toolset) else tools:
             tool = cast("Tool[..., Any]", given if isinstance(given, Tool) else Tool(given))
             if tool.name in self._tools:
                 msg = f"there are two tools named {tool.name!r}: pass name= to one of them"
