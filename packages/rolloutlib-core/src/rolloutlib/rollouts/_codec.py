@@ -118,8 +118,7 @@ class Encoder:
             for key, item in value.items():
                 if type(key) is not str or key == "$" or not (key.isascii() or is_unicode(key)):
                     break
-                # Most of what is written are short texts in dictionaries: not even a call.
-                is_ascii = type(item) is str and item.isascii()
+                is_ascii = type(item) is str and item.isascii()  # most are: not even a call
                 plain[key] = item if is_ascii else self._write(item, depth)
             else:
                 return plain
@@ -275,8 +274,6 @@ def _written(kind: type[Any], value: Any) -> dict[str, Any]:
 
 def is_unicode(text: str) -> bool:
     """Tell whether a text is without lone surrogates, which JSON in UTF-8 cannot hold."""
-    if text.isascii():
-        return True
     try:
         text.encode()
     except UnicodeEncodeError:
