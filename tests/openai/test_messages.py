@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -114,9 +115,14 @@ def test_malformed_arguments_are_kept_as_written(server: ScriptedServer, argumen
     assert message == {"role": "assistant", "content": "", "tool_calls": [expected]}
 
 
-def test_arguments_that_a_server_read_as_no_object_are_malformed(server: ScriptedServer) -> None:
-    message = read_from(server, answer(content=None, tool_calls=[call("add", [1])]))
-    expected = {"name": "add", "arguments": {}, "id": "c1", "malformed": "[1]"}
+@pytest.mark.parametrize(
+    ("arguments", "text"), [([1], "[1]"), (5, "5"), (True, "true"), ({"a": math.nan}, '{"a": NaN}')]
+)
+def test_arguments_that_a_server_read_as_no_object_are_malformed(
+    server: ScriptedServer, arguments: object, text: str
+) -> None:
+    message = read_from(server, answer(content=None, tool_calls=[call("add", arguments)]))
+    expected = {"name": "add", "arguments": {}, "id": "c1", "malformed": text}
     assert message.get("tool_calls") == [expected]
 
 
@@ -174,6 +180,14 @@ def test_reasoning_is_kept_apart_from_the_answer(server: ScriptedServer) -> None
         with ChatPolicy("m", base_url=url) as policy:
             output = policy("2 + 2?")
         assert (output.action, output.info["reasoning"]) == ("4", "2 and 2")
+
+
+@pytest.mark.parametrize("thinking", ["2 and 2", [{"type": "text", "text": "2 and 2"}]])
+def test_reasoning_in_parts_is_kept_apart_too(server: ScriptedServer, thinking: object) -> None:
+    parts = [{"type": "thinking", "thinking": thinking}, {"type": "text", "text": "4"}]
+    with ChatPolicy("m", base_url=server.plays(respond(answer(content=parts)))) as policy:
+        output = policy("2 + 2?")
+    assert (output.action, output.info["reasoning"]) == ("4", "2 and 2")
 
 
 def test_parts_of_an_answer_are_put_together(server: ScriptedServer) -> None:

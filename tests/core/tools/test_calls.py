@@ -379,6 +379,8 @@ TEXT = {"type": "text", "text": "hi"}
         (["hi", Image(), {"a": 1}], [TEXT, IMAGE, {"type": "text", "text": '{"a":1}'}]),
         (TEXT, [TEXT]),
         ({"type": "text", "text": 5}, '{"type":"text","text":5}'),
+        ({"half": ["\ud83d"]}, '{"half":["\ufffd"]}'),
+        ({"type": "text", "text": "\ud83d"}, '{"type":"text","text":"\ufffd"}'),
     ],
 )
 def test_results_are_shown_as_text_images_or_json(result: Any, shown: Any) -> None:
@@ -398,6 +400,9 @@ def test_a_result_that_cannot_be_shown_is_a_failure_that_names_it() -> None:
     outcome = Tool(odd).call(call({}))
     assert outcome.problem == "failed"
     assert "of type object cannot be shown to a model" in content(outcome)
+    many = Tool(lambda: ["x" * 10_000, object()], name="many").call(call({}))
+    assert "of type list cannot be shown to a model" in content(many)
+    assert len(content(many)) < 500
     with pytest.raises(TypeError, match="cannot be shown"):
         Tool(odd, catch=()).call(call({}))
 
@@ -429,6 +434,24 @@ def test_what_is_no_object_is_kept_as_it_was_written(text: str) -> None:
     asked = read_call("price", text)
     assert asked.get("malformed") == text
     assert [{"role": "assistant", "content": "", "tool_calls": [asked]}] in spaces.messages.chat()
+    assert Tool(price).call(asked).problem == "malformed"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ([1], "[1]"),
+        (5, "5"),
+        (False, "false"),
+        ({"amount": float("nan")}, '{"amount": NaN}'),
+        ({"a": [{"b": float("inf")}]}, '{"a": [{"b": Infinity}]}'),
+    ],
+)
+def test_what_a_server_read_that_is_no_object_of_json_is_malformed(
+    arguments: Any, text: str
+) -> None:
+    asked = read_call("price", arguments)
+    assert asked == {"name": "price", "arguments": {}, "malformed": text}
     assert Tool(price).call(asked).problem == "malformed"
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import functools
+import json
+import math
 import pickle
 import subprocess
 import sys
@@ -294,6 +296,57 @@ def test_names_within_annotations_are_looked_up_where_the_function_is() -> None:
         assert found.message["content"] == "3"
         schema: Any = tool.definition["function"]["parameters"]
         assert "Place" in schema["$defs"]
+
+
+def test_an_argument_may_have_another_name_than_its_parameter() -> None:
+    def act(of: str, from_: Annotated[int, Field(alias="from")], to: int = 9) -> list[int]:
+        """Act.
+
+        Args:
+            of: Whose.
+            from_: Where it begins.
+            to: Where it ends.
+        """
+        return [from_, to]
+
+    tool = Tool(act)
+    parameters: Any = tool.definition["function"]["parameters"]
+    assert parameters["properties"] == {
+        "of": {"type": "string", "description": "Whose."},
+        "from": {"type": "integer", "description": "Where it begins."},
+        "to": {"type": "integer", "description": "Where it ends.", "default": 9},
+    }
+    outcome = tool.call({"name": "act", "arguments": {"of": "x", "from": 3}})
+    assert outcome.message["content"] == "[3,9]"
+    assert tool.call({"name": "act", "arguments": {"from_": 3}}).problem == "invalid"
+    call: Any = Toolset([tool]).space.sample()
+    assert tool.call(call).problem is None
+
+
+class Range(BaseModel):
+    low: float = -math.inf
+    high: Annotated[float, Field(le=math.inf)] = 1.0
+
+
+@pytest.mark.parametrize("default", [math.inf, math.nan, {"x": [-math.inf]}, object(), "\ud800"])
+def test_a_default_that_json_lacks_is_left_out(default: Any) -> None:
+    def act(within: Range, last: Any = default) -> bool:
+        return last is default
+
+    tool = Tool(act)
+    text = json.dumps(tool.definition, allow_nan=False, ensure_ascii=False)
+    assert text.encode()
+    parameters: Any = tool.definition["function"]["parameters"]
+    assert parameters["properties"]["last"] == {}
+    assert parameters["$defs"]["Range"]["properties"]["low"] == {"type": "number"}
+    assert tool.call({"name": "act", "arguments": {"within": {}}}).message["content"] == "true"
+
+
+def test_a_field_that_json_lacks_is_refused() -> None:
+    def act(x: Annotated[float, Field(examples=[math.nan])]) -> None: ...
+
+    with pytest.raises(TypeError, match=r"what tool 'act' says of itself .* a Field has NaN"):
+        Tool(act)
 
 
 def test_what_wraps_a_function_is_described_by_it() -> None:

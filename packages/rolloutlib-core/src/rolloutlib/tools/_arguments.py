@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from typing import cast
@@ -16,9 +17,7 @@ _SHOWN = 100
 _MOST = 10
 
 
-def read_call(
-    name: str, arguments: str | Mapping[str, object] | None, id: str | None = None
-) -> ToolCall:
+def read_call(name: str, arguments: object, id: str | None = None) -> ToolCall:
     """Return the call that a model makes, of what a model server gives as its arguments.
 
     Text that is no JSON object, cut off for example, is kept as the call's `malformed`. Blank text
@@ -26,7 +25,7 @@ def read_call(
 
     Args:
         name: The tool's name.
-        arguments: Text as a rule; some servers read it themselves.
+        arguments: Text as a rule; some servers read it themselves, and give whatever it holds.
         id: The id of the call, if it has one.
     """
     call: ToolCall = {"name": to_unicode(name), "arguments": {}}
@@ -35,25 +34,26 @@ def read_call(
     try:
         call["arguments"] = parse_object(arguments)
     except ValueError:
-        call["malformed"] = to_unicode(str(arguments))
+        written = isinstance(arguments, str)
+        text = arguments if written else json.dumps(arguments, ensure_ascii=False, default=str)
+        call["malformed"] = to_unicode(text)
     return call
 
 
-def parse_object(arguments: str | Mapping[str, object] | None) -> dict[str, object]:
-    """Return the object of a JSON text, as the standard has it: without NaN and infinity.
+def parse_object(arguments: object) -> dict[str, object]:
+    """Return the object of a JSON text, or of what was read, without NaN and infinity.
 
     Raises:
         ValueError: It is none; the error says where it stops being one.
     """
-    if arguments is None or isinstance(arguments, Mapping):
-        return dict(arguments or {})
-    if not arguments.strip():
-        return {}
-    found = cast("object", pydantic_core.from_json(to_unicode(arguments), allow_inf_nan=False))
-    if not isinstance(found, dict):
+    found: object = {} if arguments is None else arguments
+    if isinstance(arguments, str):
+        text = to_unicode(arguments)
+        found = pydantic_core.from_json(text, allow_inf_nan=False) if text.strip() else {}
+    if not isinstance(found, Mapping):
         msg = f"expected an object, got {cropped(found)}"
         raise ValueError(msg)  # noqa: TRY004 - the text has a wrong value
-    read = cast("dict[str, object]", found)
+    read = dict(cast("Mapping[str, object]", found))
     if not _is_finite(read):
         msg = "a number is too large"
         raise ValueError(msg)

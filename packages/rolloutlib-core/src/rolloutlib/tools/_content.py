@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -10,6 +11,7 @@ import pydantic_core
 
 from rolloutlib._values import to_unicode
 from rolloutlib.spaces._shapes import is_text, message_problem
+from rolloutlib.tools._arguments import cropped
 from rolloutlib.types import ContentPart
 
 
@@ -50,10 +52,11 @@ def _part(value: Any) -> ContentPart | None:
 
 def _json(value: Any) -> str:
     try:
-        return pydantic_core.to_json(value, fallback=_plain, bytes_mode="base64").decode()
+        plain = pydantic_core.to_jsonable_python(value, fallback=_plain, bytes_mode="base64")
     except ValueError as error:
-        msg = f"{value!r} of type {type(value).__name__} cannot be shown to a model: {error}"
+        msg = f"{cropped(value)} of type {type(value).__name__} cannot be shown to a model: {error}"
         raise TypeError(msg) from error
+    return to_unicode(json.dumps(plain, ensure_ascii=False, separators=(",", ":")))
 
 
 def _plain(value: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import json
 import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -84,16 +85,23 @@ def _read(function: Callable[..., Any], place: str) -> Signature:
     arguments.__pydantic_config__ = pydantic.ConfigDict(extra="forbid")
     try:
         adapter: TypeAdapter[dict[str, Any]] = pydantic.TypeAdapter(arguments)
-        schema = adapter.json_schema(schema_generator=_untitled())
+        schema = adapter.json_schema(schema_generator=_generator())
     except pydantic.PydanticUserError as error:
         msg = f"an annotation of {place} has no JSON schema: {error.message}"
         raise TypeError(msg) from error
     del schema["title"]
-    for name, entry in schema["properties"].items():
+    # Arguments may have other names than parameters, by an alias, but have their order.
+    for name, entry in zip(parameters, schema["properties"].values(), strict=False):
         if name in texts:
             entry.setdefault("description", texts[name])
         if parameters[name].default is not inspect.Parameter.empty:
             _add_default(entry, parameters[name].default)
+    if not _is_json([description, schema]):
+        msg = (
+            f"what {place} says of itself cannot be told in JSON: its docstring or a Field has NaN, "
+            "an infinity or half of a character"
+        )
+        raise TypeError(msg)
     return Signature(description, schema, adapter)
 
 
@@ -140,18 +148,40 @@ def _field(parameter: inspect.Parameter, place: str) -> Any:
 def _add_default(entry: dict[str, Any], default: object) -> None:
     try:
         plain = pydantic_core.to_jsonable_python(default)
-    except ValueError:  # it has no form in JSON, so the model is told only that there is one
+    except ValueError:
         return
-    entry.setdefault("default", plain)
+    if _is_json(plain):
+        entry.setdefault("default", plain)
+
+
+def _is_json(value: object) -> bool:
+    """Tell whether plain values have a form in JSON: an infinity has none.
+
+    Of a default that has none, a model is told only that there is one.
+    """
+    try:
+        json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
+    except ValueError:
+        return False
+    return True
 
 
 @functools.cache
-def _untitled() -> Any:
+def _generator() -> Any:
     """Return pydantic's generator without the titles that repeat the names of parameters."""
     from pydantic.json_schema import GenerateJsonSchema  # noqa: PLC0415 - slow to import
 
-    class Untitled(GenerateJsonSchema):
+    class Generator(GenerateJsonSchema):
+        ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}  # noqa: RUF012
+
         def field_title_should_be_set(self, schema: Any) -> bool:
             return False
 
-    return Untitled
+        def encode_default(self, dft: Any) -> Any:
+            plain = super().encode_default(dft)
+            if not _is_json(plain):
+                msg = f"{dft!r} has no form in JSON"
+                raise pydantic_core.PydanticSerializationError(msg)
+            return plain
+
+    return Generator

@@ -69,7 +69,7 @@ class OutputReader(Generic[ActionT]):
             "response_id": reply.id,
             # Once a request, so that sums over samples are right.
             "usage": reply.usage.to_dict() if reply.usage is not None and index == 0 else None,
-            "reasoning": choice.message.reasoning_content or choice.message.reasoning or None,
+            "reasoning": choice.message.thoughts or None,
             "refusal": choice.message.refusal,
             "incomplete": problem,
             **facts,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -30,14 +29,11 @@ class CalledFunction(pydantic.BaseModel):
     """What a model calls; arguments are a text, unless the server parsed them."""
 
     name: str | None = None
-    arguments: str | dict[str, Any] | list[Any] | None = None
+    arguments: Any = None
 
     def to_call(self, id: str | None) -> ToolCall:
         """Return the call; arguments that are no object are those of a malformed one."""
-        arguments = self.arguments
-        if isinstance(arguments, list):
-            arguments = json.dumps(arguments)
-        return read_call(self.name or "", arguments, id)
+        return read_call(self.name or "", self.arguments, id)
 
 
 class ReplyCall(pydantic.BaseModel):
@@ -48,9 +44,10 @@ class ReplyCall(pydantic.BaseModel):
 
 
 class ReplyPart(pydantic.BaseModel):
-    """A part of a message; those of other kinds than text have none."""
+    """A part of a message; those of other kinds than text have none. Mistral's may be thoughts."""
 
     text: str | None = None
+    thinking: str | list[ReplyPart] | None = None
 
 
 class ReplyMessage(pydantic.BaseModel):
@@ -65,13 +62,24 @@ class ReplyMessage(pydantic.BaseModel):
     @property
     def text(self) -> str:
         """The text, "" if there is none."""
-        if isinstance(self.content, list):
-            return "".join(part.text or "" for part in self.content)
-        return self.content or ""
+        return _join(self.content)
+
+    @property
+    def thoughts(self) -> str:
+        """The reasoning, "" if the server tells none apart."""
+        told = self.reasoning_content or self.reasoning
+        parts = self.content if isinstance(self.content, list) else []
+        return told or "".join(_join(part.thinking) for part in parts)
 
     def to_calls(self) -> list[ToolCall]:
         """Return the calls."""
         return [call.function.to_call(call.id) for call in self.tool_calls or ()]
+
+
+def _join(content: str | list[ReplyPart] | None) -> str:
+    if isinstance(content, list):
+        return "".join(part.text or "" for part in content)
+    return content or ""
 
 
 class Choice(pydantic.BaseModel):
