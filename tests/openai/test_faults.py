@@ -86,6 +86,7 @@ PERMANENT = {
     "an error beside no choices": respond(
         {"error": {"message": "no", "code": 401}, "choices": None}
     ),
+    "a code that is no status": respond({"error": {"message": "no", "code": "9" * 5000}}),
     "no money": respond({"error": {"message": "quota", "code": "insufficient_quota"}}, 429),
 }
 
@@ -98,7 +99,7 @@ def test_what_will_not_pass_is_not_tried_again(
     with pytest.raises(RequestRefusedError) as caught:
         ask(server, max_retries=0)
     assert not Retry().is_transient(caught.value)
-    assert caught.value.status_code in {401, 404, 422, 429}
+    assert caught.value.status_code in {200, 401, 404, 422, 429}
 
 
 def test_an_address_without_its_usual_end_is_pointed_out(server: ScriptedServer) -> None:
@@ -186,6 +187,44 @@ OVERFLOWS = {
     "Anthropic": (400, {"message": "prompt is too long: 20 tokens > 16 maximum"}),
     "Gemini": (400, {"message": "The input token count (20) exceeds the maximum number of tokens"}),
 }
+
+
+# What further servers say, as their users report it.
+OVERFLOW_TEXTS = [
+    "The decoder prompt (length 20) is longer than the maximum model length of 16.",
+    "input length and `max_tokens` exceed context limit: 12 + 8 > 16",
+    "This model's maximum prompt length is 16 but the request contains 20 tokens.",
+    "Trying to keep the first 20 tokens when the prompt is greater than the context length",
+    "invalid params, context window exceeds limit",
+    "Your request exceeded model token limit: 16",
+    "prompt too long; exceeded max context length by 4 tokens",
+    "Range of input length should be [1, 16]",
+    "Please reduce the length of the messages or completion.",
+    "litellm.BadRequestError: context_length_exceeded",
+]
+
+
+@pytest.mark.parametrize("text", OVERFLOW_TEXTS)
+def test_a_prompt_that_does_not_fit_is_told_in_many_words(
+    server: ScriptedServer, text: str
+) -> None:
+    server.plays(respond({"error": {"message": text}}, 400))
+    with (
+        ChatPolicy("m", base_url=server.url, max_retries=0) as policy,
+        pytest.raises(EpisodeTruncated, match="context_overflow: "),
+    ):
+        policy("Hi")
+
+
+@pytest.mark.parametrize("text", ["context deadline exceeded", "max_tokens is too large: 20"])
+def test_other_limits_truncate_nothing(server: ScriptedServer, text: str) -> None:
+    server.plays(respond({"error": {"message": text}}, 500), respond({"error": text}, 400))
+    for _ in range(2):
+        with (
+            ChatPolicy("m", base_url=server.url, max_retries=0) as policy,
+            pytest.raises(ModelServerError),
+        ):
+            policy("Hi")
 
 
 @pytest.mark.parametrize("kind", OVERFLOWS)

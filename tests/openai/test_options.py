@@ -143,6 +143,49 @@ def test_a_key_that_the_user_s_client_renews_is_in_no_error(server: ScriptedServ
     assert KEY not in str(caught.value)
 
 
+HEADERS = [
+    {"Authorization": f"Bearer {KEY}"},
+    {"Authorization": f"Bearer {KEY}\n"},  # which cannot be sent
+    {"api-key": KEY},
+    {"X-Gateway-Token": KEY},
+]
+
+
+@pytest.mark.parametrize("fault", LEAKS)
+@pytest.mark.parametrize("headers", HEADERS)
+def test_no_header_with_a_key_of_the_user_s_client_is_in_an_error(
+    server: ScriptedServer, headers: dict[str, str], fault: str
+) -> None:
+    server.plays(LEAKS[fault])
+    query = {"subscription-key": KEY}
+    with (
+        openai.OpenAI(
+            base_url=server.url, api_key="none", default_headers=headers, max_retries=0
+        ) as by_header,
+        openai.OpenAI(
+            base_url=server.url, api_key="none", default_query=query, max_retries=0
+        ) as by_query,
+    ):
+        for client in (by_header, by_query):
+            with pytest.raises((ModelServerError, EpisodeTruncated)) as caught:
+                ChatPolicy("m", client=client)("Hi")
+            assert KEY not in "".join(traceback.format_exception(caught.value))
+
+
+def test_a_key_is_in_no_error_of_a_server_that_another_one_sent_it_to(
+    server: ScriptedServer,
+) -> None:
+    with ScriptedServer(LEAKS["refused"]) as further:
+        server.plays(respond("", 307, {"Location": further.url}))
+        with (
+            ChatPolicy("m", base_url=server.url, api_key=KEY, max_retries=0) as policy,
+            pytest.raises(ModelServerError, match=r"provided: \*\*\*") as caught,
+        ):
+            policy("Hi")
+        assert "authorization" not in further.received[0].headers
+    assert KEY not in str(caught.value)
+
+
 @pytest.mark.parametrize("kind", [ChatPolicy, AsyncChatPolicy])
 @pytest.mark.parametrize("take", [pickle.dumps, copy.copy, copy.deepcopy])
 def test_a_policy_with_its_key_and_connections_is_neither_pickled_nor_copied(
@@ -165,6 +208,16 @@ def test_the_key_of_the_environment_is_for_the_server_of_the_environment(
         policy("Hi")
     sent = [one.headers["authorization"] for one in server.received]
     assert sent == ["Bearer none", f"Bearer {KEY}"]
+
+
+@pytest.mark.parametrize("address", ["http://me:{}@127.0.0.1:9/v1", "http://h/v1?k={}", "{}"])
+def test_an_address_of_the_environment_is_refused_as_one_that_is_passed(
+    monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", address.format(KEY))
+    with pytest.raises(ValueError, match="OPENAI_BASE_URL must") as caught:
+        ChatPolicy("m")
+    assert KEY not in str(caught.value)
 
 
 def test_openai_s_server_needs_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -197,6 +250,10 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"extra_body": {"stream": True}}, "extra_body may not have 'stream'"),
     ({"base_url": f"http://me:{KEY}@127.0.0.1/v1"}, "pass a key as api_key"),
     ({"base_url": f"http://127.0.0.1/v1?key={KEY}"}, "pass a key as api_key"),
+    ({"base_url": KEY, "api_key": "http://127.0.0.1/v1"}, "base_url must begin with http://"),
+    ({"base_url": f"me:{KEY}@127.0.0.1/v1"}, "base_url must begin with http://"),
+    ({"base_url": f"http://me:{KEY}@[::1/v1"}, "base_url must begin with http://"),
+    ({"client": KEY, "base_url": None}, "got an object of type str"),
 ]
 
 

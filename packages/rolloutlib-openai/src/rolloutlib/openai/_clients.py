@@ -13,7 +13,7 @@ from anyio.lowlevel import RunVar
 
 from rolloutlib.openai._body_limits import BodyLimit
 from rolloutlib.openai._http import httpx
-from rolloutlib.openai._options import PolicyOptions
+from rolloutlib.openai._options import PolicyOptions, check_url
 
 _OF_CLIENTS = ("base_url", "api_key", "timeout", "max_connections", "max_retries")
 _TIMEOUT = 600.0
@@ -36,13 +36,17 @@ def client_settings(options: PolicyOptions) -> ClientSettings:
     """Return what the options of a policy say about its client.
 
     Raises:
-        ValueError: There is no key for OpenAI's own server.
+        ValueError: There is no key for OpenAI's own server, or the server's address is wrong.
     """
     base_url, api_key = options.get("base_url"), options.get("api_key")
-    if api_key is None and base_url is None:
-        api_key = os.environ.get("OPENAI_API_KEY")
-    if api_key is None and (base_url or os.environ.get("OPENAI_BASE_URL")):
-        api_key = "none"  # the SDK makes no client without, or with that of the environment
+    name, address = "base_url", base_url
+    if base_url is None:
+        name, address = "OPENAI_BASE_URL", os.environ.get("OPENAI_BASE_URL") or None
+        api_key = os.environ.get("OPENAI_API_KEY") if api_key is None else api_key
+    if address is not None:
+        check_url(name, address)
+        # The SDK makes no client without, or with that of the environment.
+        api_key = "none" if api_key is None else api_key
     if not api_key:
         msg = (
             "there is no key for OpenAI's server: pass api_key or set OPENAI_API_KEY, or pass the "
@@ -69,7 +73,8 @@ def check_client(client: object, kind: type[object], options: PolicyOptions) -> 
     if client is None:
         return
     if not isinstance(client, kind):
-        msg = f"client must be an openai.{kind.__name__}, got {client!r}"
+        got = type(client).__name__  # itself it may be a key
+        msg = f"client must be an openai.{kind.__name__}, got an object of type {got}"
         raise TypeError(msg)
     if own := [name for name in _OF_CLIENTS if options.get(name) is not None]:
         msg = f"pass {own[0]} to the client that you make, not beside it"

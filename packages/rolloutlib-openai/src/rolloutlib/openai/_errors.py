@@ -12,11 +12,12 @@ A prompt that does not fit the model's context is none of these: it raises core'
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import cast
 
 import openai
 
+from rolloutlib.openai._http import httpx
 from rolloutlib.rollouts import EpisodeTruncated
 
 
@@ -49,41 +50,46 @@ class ServerTimeoutError(ModelServerError, TimeoutError):
 
 
 class Redaction:
-    """Takes a key out of texts that a server or a library wrote.
+    """Takes keys out of texts that a server or a library wrote.
 
     Args:
-        client: Has the key, which it may renew with each request.
+        requests: What was sent, by the client's own headers and address: the SDK's `api_key`, one that is
+            renewed with each request, the token of a cloud, a header that a gateway asks for.
     """
 
-    def __init__(self, client: openai.OpenAI | openai.AsyncOpenAI) -> None:
-        self._client = client
+    def __init__(self, *requests: httpx.Request) -> None:
+        self._secrets = {secret for request in requests for secret in _secrets(request)}
 
     def __call__(self, text: str, *, limit: int = 2000) -> str:
-        """Return the text without the key, and without what goes beyond the limit."""
-        key = self._client.api_key
-        if len(key) > _LONGEST_PLACEHOLDER:
-            text = text.replace(key, "***")
+        """Return the text without the keys, and without what goes beyond the limit."""
+        for secret in sorted(self._secrets, key=len, reverse=True):
+            text = text.replace(secret, "***")
         return text if len(text) <= limit else f"{text[:limit]}... ({len(text)} characters)"
 
 
-def read_error(error: openai.APIError, redact: Redaction, place: str) -> Exception:
+def sent_for(response: httpx.Response) -> list[httpx.Request]:
+    """Return the requests that led to a response; a redirected one lacks the key."""
+    return [one.request for one in (*response.history, response)]
+
+
+def read_error(error: openai.APIError, place: str) -> Exception:
     """Return what a policy raises for an error of the SDK.
 
     The SDK's error holds the request with its key, so it must not become the cause of what is raised.
 
     Args:
         error: The SDK's error.
-        redact: Applied to texts that are not ours.
         place: Which model of which server was asked, for messages.
     """
     if isinstance(error, openai.APIStatusError):
         return read_refusal(
             error.status_code,
             error.body if error.body is not None else error.response.text,
-            redact,
+            Redaction(*sent_for(error.response)),
             place,
             retry_after=error.response.headers.get("retry-after"),
         )
+    redact = Redaction(error.request)
     reason: BaseException = error.__cause__ or error
     if isinstance(error, openai.APITimeoutError):
         return ServerTimeoutError(f"{place} did not answer in time: {_tell(reason, redact)}")
@@ -138,6 +144,16 @@ def _tell(reason: BaseException, redact: Redaction) -> str:
     return redact(str(reason)) or type(reason).__name__
 
 
+def _secrets(request: httpx.Request) -> Iterator[str]:
+    for name, value in (*request.headers.multi_items(), *request.url.params.multi_items()):
+        words = value.split()  # of a header, the last one is the key, without its scheme
+        if words and len(words[-1]) > _LONGEST_PLACEHOLDER and _SECRET.search(name):
+            yield words[-1]
+    if password := request.url.password:
+        yield password
+
+
+_SECRET = re.compile("auth|key|token|secret|password|signature", re.IGNORECASE)
 _LONGEST_PLACEHOLDER = 5  # "none" and "EMPTY" are no secrets
 _NOT_FOUND = 404
 _SERVER_ERROR = 500
@@ -145,10 +161,22 @@ _SERVER_ERROR = 500
 _TRANSIENT_STATUSES = {408, 409, 425, 429}
 _PERMANENT_KINDS = {"insufficient_quota"}  # OpenAI's 429 of an account without money
 _OVERFLOW_STATUSES = {400, 413, 422, 500}  # llama.cpp once answered with 500
-_OVERFLOW_KINDS = {"context_length_exceeded", "exceed_context_size_error"}  # OpenAI; llama.cpp
+_OVERFLOW_KINDS = {
+    "context_length_exceeded",  # OpenAI
+    "exceed_context_size_error",  # llama.cpp
+    "model_context_window_exceeded",  # Z.ai
+}
 _OVERFLOW_TEXT = re.compile(
     r"(maximum|model's|available) context (length|size|window)"  # OpenAI, vLLM, SGLang, llama.cpp
-    r"|exceeds? the (model's )?(context|maximum number of tokens)"  # Google
+    r"|decoder prompt .* longer than the maximum model length"  # vLLM, of images
+    r"|exceeds? (the (model's )?)?(context|maximum number of tokens)"  # Google; Anthropic
+    r"|context (window|length|size) (exceeds|(has been )?exceeded)"  # MiniMax
+    r"|context_length_exceeded"  # gateways
+    r"|exceeded (max context length|model token limit)"  # Ollama; Moonshot
+    r"|maximum prompt length is"  # xAI
+    r"|greater than the context length"  # LM Studio
+    r"|reduce the length of the messages"  # Groq, Cerebras
+    r"|range of input length should be"  # Alibaba
     r"|(prompt|input) is too long"  # Anthropic; Bedrock
     r"|max_new_tokens` must be <=|inputs` must have less than",  # Text Generation Inference
     re.IGNORECASE,

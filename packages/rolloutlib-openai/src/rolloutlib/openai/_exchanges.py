@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, Generic
 
@@ -15,6 +16,7 @@ from rolloutlib.openai._errors import (
     ServerUnavailableError,
     read_error,
     read_refusal,
+    sent_for,
 )
 from rolloutlib.openai._http import httpx
 from rolloutlib.openai._options import PolicyOptions
@@ -30,7 +32,7 @@ class Exchange(Generic[ActionT]):
     Args:
         endpoint: What is asked.
         options: Those of the policy.
-        client: Of the SDK; it knows where the server is, and the key, which no message may contain.
+        client: Of the SDK; it knows where the server is.
     """
 
     def __init__(
@@ -41,7 +43,6 @@ class Exchange(Generic[ActionT]):
     ) -> None:
         self._endpoint = endpoint
         self._options = options
-        self._redact = Redaction(client)
         base_url = client.base_url.copy_with(userinfo=b"", query=None, fragment=None)
         self.url = str(base_url)
         self._is_openai = base_url.host.endswith("openai.com")
@@ -99,7 +100,7 @@ class Exchange(Generic[ActionT]):
 
     def failure(self, error: openai.APIError) -> Exception:
         """Return what is raised for an error of the SDK."""
-        return read_error(error, self._redact, self.place)
+        return read_error(error, self.place)
 
     def read(self, response: httpx.Response) -> Reply:
         """Read an answer.
@@ -109,6 +110,7 @@ class Exchange(Generic[ActionT]):
             ModelServerError: It tells of an error.
             EpisodeTruncated: It says that the prompt does not fit.
         """
+        redact = Redaction(*sent_for(response))
         try:
             reply = Reply.model_validate_json(response.content)
         except pydantic.ValidationError as error:
@@ -118,13 +120,13 @@ class Exchange(Generic[ActionT]):
         else:
             if reply.error:
                 code = str(reply.error.get("code") if isinstance(reply.error, dict) else None)
-                status = int(code) if code.isdecimal() else response.status_code
-                raise read_refusal(status, reply.error, self._redact, self.place)
+                status = int(code) if _STATUS.fullmatch(code) else response.status_code
+                raise read_refusal(status, reply.error, redact, self.place)
             if reply.choices:
                 reply.retries = int(response.request.headers.get("x-stainless-retry-count", 0))
                 return reply
             problem = "it has no choices"
-        start = self._redact(response.text, limit=200)
+        start = redact(response.text, limit=200)
         msg = f"{self.place} gave an answer that cannot be read: {problem}, in {start!r}"
         raise ServerUnavailableError(msg)
 
@@ -164,3 +166,6 @@ class Exchange(Generic[ActionT]):
             else:
                 outputs.append(output)
         return outputs
+
+
+_STATUS = re.compile("[1-5][0-9]{2}")

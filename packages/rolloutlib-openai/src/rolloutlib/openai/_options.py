@@ -88,8 +88,6 @@ def check_options(model: object, options: PolicyOptions) -> None:
         if given.get(name) is not None and not isinstance(given[name], kinds):
             msg = f"{name} must be {what}, got an object of type {type(given[name]).__name__}"
             raise TypeError(msg)
-    if given.get("base_url") is not None:
-        _check_url(given["base_url"])
     for name in given.get("extra_body") or ():
         if name in _NOT_EXTRA:
             msg = f"extra_body may not have {name!r}: {_NOT_EXTRA[name]}"
@@ -106,16 +104,27 @@ def check_options(model: object, options: PolicyOptions) -> None:
             raise ValueError(msg)
 
 
-def _check_url(text: str) -> None:
+def check_url(name: str, text: str) -> None:
+    """Refuse an address that is none of a server, or that shows a key to whoever reads a log.
+
+    The text is in no message: it may be a key that was put in the wrong place.
+
+    Args:
+        name: The argument or the environment variable that it is from.
+        text: The address.
+
+    Raises:
+        ValueError: It is not as it should be.
+    """
     try:
         url = httpx.URL(text)
     except httpx.InvalidURL:
         url = httpx.URL()
     if url.userinfo or url.query:  # the HTTP client logs addresses
-        msg = "base_url must have neither a user name nor a query: pass a key as api_key"
+        msg = f"{name} must have neither a user name nor a query: pass a key as api_key"
         raise ValueError(msg)
     if url.scheme not in {"http", "https"} or not url.host:
-        msg = f"base_url must begin with http:// or https:// and a host, got {text!r}"
+        msg = f"{name} must begin with http:// or https:// and a host, as http://localhost:8000/v1"
         raise ValueError(msg)
 
 
