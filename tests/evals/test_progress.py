@@ -160,7 +160,7 @@ def test_failed_and_retried_episodes_are_counted_and_the_last_error_told() -> No
     file = io.StringIO()
     show(plain(file), ConnectionError("gone"), None, ValueError("bad\nanswer"))
     assert (
-        "3 started, 0 running, 2 completed, 0 truncated, 1 failed (1 ValueError), 1 retried"
+        "3 started, 0 running, 2 completed, 0 truncated, 1 failed, 1 retried; failed with 1 ValueError; "
         in file.getvalue()
     )
     assert file.getvalue().endswith(
@@ -209,20 +209,42 @@ def test_no_control_codes_are_written_on_a_dumb_terminal() -> None:
 def test_a_terminal_shows_a_bar_and_the_same_facts() -> None:
     file = io.StringIO()
     show(terminal(file), ValueError("[bold] is no markup"))
-    bar, *lines = Text.from_ansi(file.getvalue()).plain.rstrip().split("\n")[-6:]
+    bar, *lines = Text.from_ansi(file.getvalue()).plain.rstrip().split("\n")[-7:]
     assert bar.startswith("━━━━━━━━")
     assert lines[0] == "3 of 4 episodes, 0:03:00 gone, 0:01:00 left"
     assert lines[1] == "score 0.667 over 1 item"
     assert lines[2].startswith("3 started, 0 running, 2 completed")
-    assert lines[3] == "2 steps, 600 tokens, 3 tokens/s"
-    assert lines[4].startswith("last error, at 0:01:00: ValueError: [bold] is no markup (item")
+    assert lines[3] == "failed with 1 ValueError"
+    assert lines[4] == "2 steps, 600 tokens, 3 tokens/s"
+    assert lines[5].startswith("last error, at 0:01:00: ValueError: [bold] is no markup (item")
 
 
-def test_a_narrow_terminal_cuts_lines_and_does_not_wrap_them() -> None:
+def test_a_narrow_terminal_shows_all_that_a_wide_one_does() -> None:
+    file, wide = io.StringIO(), io.StringIO()
+    show(terminal(file, width=20), ValueError("bad"))
+    show(terminal(wide, width=200), ValueError("bad"))
+    lines = Text.from_ansi(file.getvalue()).plain.splitlines()
+    assert max(len(line.rstrip()) for line in lines) <= 20
+    _, _, facts = Text.from_ansi(wide.getvalue()).plain.rpartition("━")
+    assert "".join(lines).replace(" ", "").endswith("".join(facts.split()))
+
+
+def test_kinds_of_failures_go_without_their_modules() -> None:
+    class BusyError(ConnectionError):
+        pass
+
+    display = ProgressDisplay(console=plain(io.StringIO()))
+    text = tell(display, played("a", "", error=BusyError("busy")))
+    assert "failed with 1 BusyError; " in text
+    assert ": BusyError: busy (item" in text
+
+
+def test_episodes_that_were_stopped_do_not_run_any_more() -> None:
     file = io.StringIO()
-    show(terminal(file, width=20))
-    *_, first, _, _, _ = Text.from_ansi(file.getvalue()).plain.rstrip().split("\n")
-    assert first == "3 of 4 episodes, 0:…"
+    with ProgressDisplay(console=plain(file), interval=NEVER) as display:
+        display(event(Progress(started=5, completed=2)))
+        assert "3 running" in str(display)
+    assert "5 started, 3 stopped, 2 completed" in file.getvalue()
 
 
 def test_a_terminal_is_drawn_again_while_the_run_goes_on() -> None:
@@ -345,7 +367,10 @@ def test_failures_are_counted_by_kind_the_most_frequent_first() -> None:
     for number, kind in enumerate(kinds):
         for each in played(str(number), "", error=kind("no")):
             display(dataclasses.replace(each, progress=Progress(failed=number + 1)))
-    assert "7 failed (3 OSError, 2 ValueError, 1 KeyError, 1 of other kinds)" in str(display)
+    words = (
+        "7 failed, 0 retried; failed with 3 OSError, 2 ValueError, 1 KeyError, 1 of other kinds; "
+    )
+    assert words in str(display)
 
 
 def test_tokens_that_only_the_server_counts_are_told_too() -> None:

@@ -41,7 +41,13 @@ MODEL = f"-m m --base-url {URL}"
         ("eval lab:dataset -m m", ["--base-url", "OPENAI_API_KEY", "--model local"]),
         (f"eval lab:dataset {MODEL} --api-key-env NO_SUCH", ["'NO_SUCH' is not set"]),
         (f"eval lab:dataset {MODEL} --api-key sk-1", ["--api-key", "--api-key-env"]),
-        ("eval lab:dataset -m m --base-url ftp://x", ["http://", "'ftp://x'"]),
+        ("eval lab:dataset -m m --base-url ftp://x", ["--base-url must begin with http://"]),
+        (f"eval lab:dataset {MODEL} --request-timeout -1", ["--request-timeout must be positive"]),
+        (f"eval lab:dataset {MODEL} --log .", ["cannot write '.'", "--log"]),
+        (f"eval lab:dataset {MODEL} --log lab.py", ["lab.py' is no"]),
+        (f"collect lab:dataset {MODEL} --log lab.py", ["lab.py' is no"]),
+        (f"eval lab:dataset {MODEL} --stop-width 0.1", ["--stop-width needs --shuffle"]),
+        (f"eval lab:dataset {MODEL} --shuffle --stop-width 2", ["--stop-width: ", "got 2.0"]),
         (f"eval lab:dataset -m local --base-url {URL}", ["no --base-url"]),
         ("eval lab:dataset -m local:no.gguf", ["there is no model file 'no.gguf'"]),
         (f"collect lab:Sum {MODEL} --items no.jsonl", ["cannot read 'no.jsonl'"]),
@@ -66,7 +72,7 @@ def test_a_mistake_gets_one_line_with_what_helps(line: str, words: list[str]) ->
     ended = run(*line.split(" "))
     assert ended.code == 2, ended
     assert ended.out == ""
-    [error] = [text for text in ended.err.splitlines() if not text.startswith(("log:", "dataset:"))]
+    [error] = ended.err.splitlines()
     assert error.startswith("error: ")
     for word in words:
         assert word in error

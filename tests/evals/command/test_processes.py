@@ -77,6 +77,7 @@ def test_ctrl_c_begins_no_further_epoch_of_an_item_in_flight(server: ScriptedSer
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
     assert len(server.received) == 2
+    assert "2 started, 0 running, 2 completed" in err  # and none that waited to begin
 
 
 def test_ctrl_c_while_collecting_lets_whole_groups_end(server: ScriptedServer) -> None:

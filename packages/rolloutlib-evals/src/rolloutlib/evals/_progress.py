@@ -17,7 +17,7 @@ from rich.padding import Padding
 from rich.progress_bar import ProgressBar
 from rich.text import Text
 
-from rolloutlib.evals._tally import Tally
+from rolloutlib.evals._tally import Tally, short_name
 from rolloutlib.rollouts import Progress, RolloutError, RolloutEvent
 
 LIVE_SECONDS = 0.25
@@ -104,7 +104,7 @@ class ProgressDisplay:
             self._thread.join()
 
     def __rich__(self) -> Group:
-        lines = [Text(line, no_wrap=True, overflow="ellipsis") for line in self._lines()]
+        lines = [Text(line) for line in self._lines()]
         if self._failure is not None:
             lines[-1].stylize("red")
         if self._total is None:
@@ -127,16 +127,17 @@ class ProgressDisplay:
         kept = f", {tally.num_kept:,} of them kept from before" if tally.num_kept else ""
         tokens = tally.tokens
         rate = f"{tokens / seconds:,.0f}" if seconds > 0 else "0"
-        kinds = f" ({tally.failures})" if progress.failed else ""
+        is_over = self._done.is_set() and progress.running > 0
         counts = (
-            f"{progress.started:,} started, {progress.running:,} running, "
+            f"{progress.started:,} started, {progress.running:,} {'stopped' if is_over else 'running'}, "
             f"{progress.completed:,} completed, {progress.truncated:,} truncated, "
-            f"{progress.failed:,} failed{kinds}, {progress.retried:,} retried"
+            f"{progress.failed:,} failed, {progress.retried:,} retried"
         )
         lines = [
             f"{ended:,}{total} episodes{kept}, {_duration(seconds)} gone{left}",
             *([] if tally.score is None else [tally.score]),
             counts,
+            *([f"failed with {tally.failures}"] if tally.failures else []),
             f"{progress.steps:,} steps, {tokens:,} tokens, {rate} tokens/s",
         ]
         if self._failure is not None:
@@ -190,5 +191,7 @@ def _duration(seconds: float) -> str:
 
 def _one_line(error: RolloutError) -> str:
     """Return the text of an error without line breaks and control codes, which it may quote."""
-    text = Text.from_ansi(f"{error.error_type}: {error.error_message[:ERROR_WIDTH]}").plain
+    text = Text.from_ansi(
+        f"{short_name(error.error_type)}: {error.error_message[:ERROR_WIDTH]}"
+    ).plain
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())

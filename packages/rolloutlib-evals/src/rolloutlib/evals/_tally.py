@@ -10,7 +10,7 @@ from typing import Any, cast
 from rolloutlib.evals.statistics import mean_score
 from rolloutlib.rollouts import Progress, RolloutEvent, Trajectory
 
-__all__ = ["Tally"]
+__all__ = ["Tally", "short_name"]
 
 _MOST_KINDS = 3
 _FRESH = 1.01
@@ -50,7 +50,7 @@ class Tally:
         if trajectory is not None:
             self._add_score(event.item_id, trajectory.score.value)
         if error is not None and event.kind == "failed":
-            self._failures[error.error_type] += 1
+            self._failures[short_name(error.error_type)] += 1
             if error.trajectory is not None and error.phase == "grade":
                 self._scores[event.item_id].pop()  # it was taken when the episode finished
                 self._num_scores -= 1
@@ -95,6 +95,11 @@ class Tally:
     def _add_score(self, item_id: str, score: float | None) -> None:
         self._scores.setdefault(item_id, []).append(score)
         self._num_scores += 1
+
+
+def short_name(kind: str) -> str:
+    """Return the name of a kind of error without that of its module."""
+    return kind.rpartition(".")[2]
 
 
 def _score_words(scores: Mapping[str, list[float | None]]) -> str | None:

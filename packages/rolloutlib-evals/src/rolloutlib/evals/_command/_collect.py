@@ -12,36 +12,27 @@ import typer
 from rolloutlib._values import snapshot
 from rolloutlib.datasets import RLDataset
 from rolloutlib.evals._benchmark import Benchmark
-from rolloutlib.evals._command._errors import ExitCode, describe
 from rolloutlib.evals._command._gate import Gate
-from rolloutlib.evals._command._models import (
-    check_model,
-    default_concurrency,
-    model_name,
-    open_policy,
-)
+from rolloutlib.evals._command._models import check_model, model_name
 from rolloutlib.evals._command._options import (
     Arguments,
     ModelOptions,
     OutputOptions,
     RunOptions,
 )
-from rolloutlib.evals._command._output import counted, stderr, stdout, tell, tell_error, write_json
+from rolloutlib.evals._command._output import counted, stdout, tell, write_json
 from rolloutlib.evals._command._pairs import read_pairs
+from rolloutlib.evals._command._playing import conclude, play_run
 from rolloutlib.evals._command._runs import (
     default_log,
-    failed_before,
-    refuse,
+    log_words,
     resume_command,
     run_arguments,
     settings_of,
-    tell_interrupted,
-    tell_log,
     tools_of,
 )
 from rolloutlib.evals._command._sources import complete_benchmark, read_source
 from rolloutlib.evals._plain import encode, fingerprint, to_plain
-from rolloutlib.evals._progress import ProgressDisplay
 from rolloutlib.evals._samples import item_names
 from rolloutlib.rollouts import Summary, acollect, summarize
 from rolloutlib.storage import GroupStore, read_groups
@@ -105,58 +96,47 @@ def collect(
     shared = run_arguments(run, model)
     shared["metadata"] = {"model": name, **shared["metadata"]}
     total = len(dataset) * num_rollouts
-    tell(f"{benchmark.name}: {counted(total, 'episode')} with {name}")
-    tell_log(path, "group", is_evaluation=False)
-    concurrency = run.concurrency or default_concurrency(model)
-    is_begun, failure = False, None
-    with open_policy(model, concurrency=concurrency, tools=tools) as policy:
-        display = ProgressDisplay(total, console=stderr())
-        gate = Gate(policy, display, num_rollouts=num_rollouts)
 
-        async def play() -> None:
-            nonlocal is_begun
-            async with (
-                policy,
-                acollect(
-                    dataset,
-                    dataset.make_env,
-                    gate,
-                    num_rollouts=num_rollouts,
-                    concurrency=concurrency,
-                    inline=benchmark.inline,
-                    on_error="raise" if run.fail_fast else "record",
-                    on_event=gate.on_event,
-                    store=GroupStore(path, encode=encode, decode=lambda _, value: value),
-                    **shared,
-                ) as groups,
-            ):
-                is_begun = True
-                async for _ in groups:  # the store keeps them
-                    pass
+    async def play(gate: Gate, concurrency: int) -> None:
+        async with acollect(
+            dataset,
+            dataset.make_env,
+            gate,
+            num_rollouts=num_rollouts,
+            concurrency=concurrency,
+            inline=benchmark.inline,
+            on_error="raise" if run.fail_fast else "record",
+            on_event=gate.on_event,
+            store=GroupStore(path, encode=encode, decode=lambda _, value: value),
+            **shared,
+        ) as groups:
+            async for _ in groups:  # the store keeps them
+                pass
 
-        with display:
-            try:
-                gate.run(play)
-            except Exception as error:
-                failure = error
-    if gate.refusal is not None:
-        refuse(gate.refusal)
-    if not is_begun:
-        raise failed_before(failure, path)
+    ended = play_run(
+        play,
+        model,
+        run,
+        path=path,
+        heading=f"{benchmark.name}: {counted(total, 'episode')} with {name}\n"
+        + log_words(path, "group", is_evaluation=False),
+        total=total,
+        tools=tools,
+        num_rollouts=num_rollouts,
+    )
     summary = summarize(read_groups(path, decode=lambda _, value: value))
-    is_interrupted = gate.is_closed and summary.requested < total
-    _tell_summary(summary, name, path, resume_command(context) if is_interrupted else None, output)
-    if is_interrupted:
-        return tell_interrupted(context, path)
-    if failure is not None:
-        rest = counted(total - summary.requested, "episode")
-        tell_error(f"{describe(failure)}; not played: {rest}")
-        return ExitCode.NOT_MET
-    if summary.failed and summary.failed == summary.requested:
-        count = counted(summary.failed, "episode")
-        tell_error(f"all of {count} failed: rolloutlib show {path} tells why")
-        return ExitCode.NOT_MET
-    return ExitCode.OK
+    left = total - summary.requested
+    resume = resume_command(context) if ended.was_interrupted and left > 0 else None
+    _tell_summary(summary, name, path, resume, output)
+    return conclude(
+        ended,
+        path,
+        "episode",
+        resume=resume,
+        played=summary.requested,
+        failed=summary.failed,
+        left=left,
+    )
 
 
 def _tell_summary(

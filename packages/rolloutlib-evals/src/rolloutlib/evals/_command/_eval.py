@@ -9,38 +9,29 @@ from typing import Annotated, Any
 import typer
 
 from rolloutlib.evals._benchmark import Benchmark
-from rolloutlib.evals._command._errors import CommandError, ExitCode, describe, nearest
+from rolloutlib.evals._command._errors import CommandError, ExitCode, nearest
 from rolloutlib.evals._command._figures import report_figures
 from rolloutlib.evals._command._gate import Gate
 from rolloutlib.evals._command._logs import read_run
-from rolloutlib.evals._command._models import (
-    check_model,
-    default_concurrency,
-    model_name,
-    open_policy,
-)
+from rolloutlib.evals._command._models import check_model, model_name
 from rolloutlib.evals._command._options import (
     Arguments,
     ModelOptions,
     OutputOptions,
     RunOptions,
 )
-from rolloutlib.evals._command._output import counted, stderr, stdout, tell, tell_error, write_json
+from rolloutlib.evals._command._output import counted, stdout, tell, tell_error, write_json
 from rolloutlib.evals._command._pairs import read_pairs
+from rolloutlib.evals._command._playing import conclude, play_run
 from rolloutlib.evals._command._runs import (
     default_log,
-    failed_before,
-    refuse,
+    log_words,
     resume_command,
     run_arguments,
     settings_of,
-    tell_interrupted,
-    tell_log,
     tools_of,
 )
 from rolloutlib.evals._command._sources import complete_benchmark, read_source
-from rolloutlib.evals._progress import ProgressDisplay
-from rolloutlib.evals._results import BenchmarkResult
 from rolloutlib.evals._run import arun_benchmark
 from rolloutlib.evals._samples import item_names
 from rolloutlib.evals._stopping import StopWhen
@@ -123,6 +114,7 @@ def evaluate(
     """
     from rolloutlib.evals import reports  # noqa: PLC0415 - for a fast start
 
+    stop_when = _read_stop(stop_width, shuffle=shuffle)
     check_model(model)
     arguments = read_pairs("--arg", arg)
     source = read_source(benchmark, arguments)
@@ -144,50 +136,36 @@ def evaluate(
     total = len(source.items if item is None else item)
     total = min(total, total if run.limit is None else run.limit) * epochs
     shared = run_arguments(run, model)
-    tell(f"{source.name}: {counted(total, 'sample')} with {name}")
-    tell_log(path, "sample", is_evaluation=True)
-    concurrency = run.concurrency or default_concurrency(model)
-    is_begun = False
-    failure: Exception | None = None
-    with open_policy(model, concurrency=concurrency, tools=tools) as policy:
-        display = ProgressDisplay(total, console=stderr())
-        gate = Gate(policy, display)
 
-        async def play() -> None:
-            nonlocal is_begun
-            try:
-                async with policy:
-                    await arun_benchmark(
-                        source,
-                        policy=gate,
-                        model=name,
-                        log=path,
-                        concurrency=concurrency,
-                        fail_fast=run.fail_fast,
-                        max_errors=max_errors,
-                        stop_when=None if stop_width is None else StopWhen(stop_width),
-                        retry_failed=retry_failed,
-                        on_event=gate.on_event,
-                        **samples,
-                        **shared,
-                    )
-                is_begun = True
-            except BaseException as error:
-                is_begun = BenchmarkResult.from_exception(error) is not None
-                raise
+    async def play(gate: Gate, concurrency: int) -> None:
+        await arun_benchmark(
+            source,
+            policy=gate,
+            model=name,
+            log=path,
+            concurrency=concurrency,
+            fail_fast=run.fail_fast,
+            max_errors=max_errors,
+            stop_when=stop_when,
+            retry_failed=retry_failed,
+            on_event=gate.on_event,
+            **samples,
+            **shared,
+        )
 
-        with display:
-            try:
-                gate.run(play)
-            except Exception as error:
-                failure = error
-    if gate.refusal is not None:
-        refuse(gate.refusal)
-    if not is_begun:
-        raise failed_before(failure, path)
+    ended = play_run(
+        play,
+        model,
+        run,
+        path=path,
+        heading=f"{source.name}: {counted(total, 'sample')} with {name}\n"
+        + log_words(path, "sample", is_evaluation=True),
+        total=total,
+        tools=tools,
+    )
     report = read_run(path)
     result = report.result
-    is_interrupted = gate.is_closed and result.num_remaining > 0
+    is_interrupted = ended.was_interrupted and result.num_remaining > 0
     resume = resume_command(context) if is_interrupted else None
     if output.json:
         write_json({**report_figures(report), "log": str(path), "resume": resume})
@@ -195,19 +173,39 @@ def evaluate(
         reports.print_summary(report, stdout())
         if not is_interrupted:
             tell(f"\nto read the samples: rolloutlib show {path} --samples, or --html FILE")
-    if is_interrupted:
-        return tell_interrupted(context, path)
-    if failure is not None:
-        tell_error(f"{describe(failure)}; not played: {counted(result.num_remaining, 'sample')}")
-        return ExitCode.NOT_MET
-    if result.num_examples and result.num_errors == result.num_examples:
-        count = counted(result.num_errors, "sample")
-        tell_error(f"all of {count} failed: rolloutlib show {path} tells why")
-        return ExitCode.NOT_MET
+    code = conclude(
+        ended,
+        path,
+        "sample",
+        resume=resume,
+        played=result.num_examples,
+        failed=result.num_errors,
+        left=result.num_remaining,
+    )
+    if code is not ExitCode.OK:
+        return code
     if min_score is not None and not result.score >= min_score:
         tell_error(f"the score {result.score:.4g} is below --min-score {min_score:g}")
         return ExitCode.NOT_MET
     return ExitCode.OK
+
+
+def _read_stop(width: float | None, *, shuffle: bool) -> StopWhen | None:
+    """Return when the run may stop early.
+
+    Raises:
+        CommandError: There is no such width, or the items are not in random order.
+    """
+    if width is None:
+        return None
+    if not shuffle:
+        msg = "--stop-width needs --shuffle: the first items of a benchmark may be its easiest"
+        raise CommandError(msg)
+    try:
+        return StopWhen(width)
+    except ValueError as error:
+        msg = f"--stop-width: {error}"
+        raise CommandError(msg) from error
 
 
 def _check_items(source: Benchmark[Any], wanted: Iterable[str]) -> None:

@@ -8,6 +8,7 @@ import signal
 import threading
 from collections import Counter
 from collections.abc import Awaitable, Callable, Generator
+from dataclasses import replace
 from typing import Any
 
 import anyio
@@ -70,11 +71,16 @@ class Gate:
         return output
 
     def on_event(self, event: RolloutEvent) -> None:
-        """Take note of an event, and pass it on."""
-        self._told(event)
+        """Take note of an event, and pass it on, unless it is of an episode that comes too late."""
         if event.kind == "started":
             self._begin(event)
-        elif event.kind in ("finished", "failed") and event.seed not in self._late:
+        if event.seed in self._late:
+            return
+        if self._late:
+            started = event.progress.started - len(self._late)
+            event = replace(event, progress=replace(event.progress, started=started))
+        self._told(event)
+        if event.kind in ("finished", "failed"):
             self._num_open -= 1
             if self.is_closed and not self._num_open:
                 # Not now: the run keeps the episode before it waits for anything.

@@ -6,6 +6,7 @@ import contextlib
 import importlib
 import os
 from collections.abc import Generator
+from dataclasses import fields
 from typing import Any
 
 from rolloutlib.evals._command._errors import CommandError, ExitCode
@@ -73,7 +74,7 @@ def open_policy(options: ModelOptions, *, concurrency: int, tools: Any = None) -
         try:
             policy = openai.AsyncChatPolicy(model_name(options), **settings)
         except (TypeError, ValueError) as error:
-            raise CommandError(str(error)) from error
+            raise CommandError(_of_option(str(error))) from error
         yield policy
 
 
@@ -95,6 +96,15 @@ def check_model(options: ModelOptions) -> Any:
     except ImportError as error:
         msg = "asking a model needs the OpenAI client: pip install 'rolloutlib-evals[openai]'"
         raise CommandError(msg, ExitCode.BROKEN) from error
+
+
+def _of_option(text: str) -> str:
+    """Return what is said of a policy's argument as said of the option that it comes from."""
+    name, space, rest = text.partition(" ")
+    name = "request_timeout" if name == "timeout" else name
+    if name not in {field.name for field in fields(ModelOptions)}:
+        return text
+    return f"--{name.replace('_', '-')}{space}{rest}"
 
 
 def _api_key(options: ModelOptions) -> str | None:

@@ -10,7 +10,7 @@ import re
 import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import anyio
 import typer
@@ -19,7 +19,7 @@ from rolloutlib.evals._benchmark import Benchmark
 from rolloutlib.evals._command._errors import CommandError, ExitCode, describe
 from rolloutlib.evals._command._models import sampling
 from rolloutlib.evals._command._options import ModelOptions, RunOptions
-from rolloutlib.evals._command._output import counted, tell
+from rolloutlib.evals._command._output import counted
 from rolloutlib.rollouts import Retry, Timeouts
 from rolloutlib.storage import read_settings
 
@@ -81,8 +81,8 @@ def default_log(
     return Path(FOLDER) / f"{_slug(name)}-{_slug(model)}{mark}.jsonl"
 
 
-def tell_log(path: Path, noun: str, *, is_evaluation: bool) -> None:
-    """Tell where a run is kept, and what is there.
+def log_words(path: Path, noun: str, *, is_evaluation: bool) -> str:
+    """Return where a run is kept, and what is there.
 
     Raises:
         CommandError: The file has what the other of `eval` and `collect` keeps.
@@ -97,38 +97,13 @@ def tell_log(path: Path, noun: str, *, is_evaluation: bool) -> None:
         with path.open("rb") as file:
             kept = sum(1 for _ in file) - 1
         there = f", which has {counted(kept, noun)}" if kept else ""
-    tell(f"log: {path}{there}")
+    return f"log: {path}{there}"
 
 
 def resume_command(context: typer.Context) -> str:
     """Return the command that goes on with the run, to be pasted into a shell."""
     arguments: list[str] = context.obj or []
     return shlex.join(["rolloutlib", *arguments])
-
-
-def tell_interrupted(context: typer.Context, path: Path) -> ExitCode:
-    """Tell how to go on with a run, and return how the command ends."""
-    tell(
-        f"interrupted; {path} keeps what had ended, and this goes on:\n  {resume_command(context)}"
-    )
-    return ExitCode.INTERRUPTED
-
-
-def refuse(refusal: Exception) -> NoReturn:
-    """Raise the error of a server that answers nobody."""
-    raise CommandError(str(refusal), ExitCode.BROKEN) from refusal
-
-
-def failed_before(error: Exception | None, path: Path) -> Exception:
-    """Return what to raise for a run that did not begin."""
-    if error is None:  # Ctrl-C came first
-        return CommandError("interrupted before anything was played", ExitCode.INTERRUPTED)
-    if isinstance(error, OSError):
-        msg = f"cannot write {str(path)!r}: {error.strerror or error}; --log names another file"
-        return CommandError(msg)
-    if isinstance(error, (TypeError, ValueError)):
-        return CommandError(str(error).replace("or another file", "or another file by --log"))
-    return error
 
 
 def tools_of(benchmark: Benchmark[Any]) -> Any:
