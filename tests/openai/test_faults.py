@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import socket
 from collections.abc import Callable
@@ -149,6 +150,35 @@ def test_a_request_is_sent_again_and_counted(server: ScriptedServer, ask: Ask, f
     assert output.info["retries"] == 1
     assert len(server.received) == 2
     assert server.received[0].body == server.received[1].body
+
+
+# Nothing but its end tells that such an answer is cut, and a gateway tells of a fault with status 200.
+UNREADABLE = {
+    "cut": respond(json.dumps(ANSWER)[:-9], keep=False),
+    "an error with status 200": TRANSIENT["an error with status 200"],
+}
+
+
+@pytest.mark.parametrize("fault", UNREADABLE)
+def test_what_cannot_be_read_is_asked_for_again(
+    server: ScriptedServer, ask: Ask, fault: str
+) -> None:
+    server.plays(OVERLOADED, UNREADABLE[fault], respond(ANSWER))
+    output = ask(server, max_retries=2)
+    assert (output.action, output.info["retries"]) == ("4", 2)
+    assert len(server.received) == 3
+    assert server.received[0].body == server.received[2].body
+
+
+def test_tries_are_as_many_as_allowed_whatever_goes_wrong(server: ScriptedServer, ask: Ask) -> None:
+    server.plays(OVERLOADED, UNREADABLE["cut"], OVERLOADED)
+    with pytest.raises(ServerUnavailableError, match="429"):
+        ask(server, max_retries=2)
+    assert len(server.received) == 3
+    server.plays(OVERLOADED, UNREADABLE["cut"])
+    with pytest.raises(ServerUnavailableError, match="cannot be read"):
+        ask(server, max_retries=1)
+    assert len(server.received) == 5
 
 
 def test_retries_end(server: ScriptedServer, ask: Ask) -> None:

@@ -23,6 +23,7 @@ from rolloutlib.openai._options import PolicyOptions
 from rolloutlib.openai._outputs import OutputReader
 from rolloutlib.openai._replies import Reply
 from rolloutlib.openai._requests import Request, join_equal, request_seed
+from rolloutlib.openai._tries import Tries
 from rolloutlib.rollouts import ActionT, PolicyOutput
 
 
@@ -102,14 +103,24 @@ class Exchange(Generic[ActionT]):
         """Return what is raised for an error of the SDK."""
         return read_error(error, self.place)
 
-    def read(self, response: httpx.Response) -> Reply:
-        """Read an answer.
+    def read(self, response: httpx.Response, tries: Tries) -> Reply | None:
+        """Read an answer; None stands for one that may pass, for which there is another try.
 
         Raises:
             ServerUnavailableError: It is no answer to the request.
             ModelServerError: It tells of an error.
             EpisodeTruncated: It says that the prompt does not fit.
         """
+        try:
+            reply = self._read(response)
+        except ServerUnavailableError:
+            if tries.again(response):
+                return None
+            raise
+        reply.retries = tries.count(response)
+        return reply
+
+    def _read(self, response: httpx.Response) -> Reply:
         redact = Redaction(*sent_for(response))
         try:
             reply = Reply.model_validate_json(response.content)
@@ -123,7 +134,6 @@ class Exchange(Generic[ActionT]):
                 status = int(code) if _STATUS.fullmatch(code) else response.status_code
                 raise read_refusal(status, reply.error, redact, self.place)
             if reply.choices:
-                reply.retries = int(response.request.headers.get("x-stainless-retry-count", 0))
                 return reply
             problem = "it has no choices"
         start = redact(response.text, limit=200)

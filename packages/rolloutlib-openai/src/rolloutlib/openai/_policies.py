@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Generic, NoReturn, Self
 from weakref import finalize
 
+import anyio
 import openai
 
 from rolloutlib._calls import task_group
@@ -18,6 +20,7 @@ from rolloutlib.openai._exchanges import Exchange
 from rolloutlib.openai._http import httpx
 from rolloutlib.openai._options import PolicyOptions
 from rolloutlib.openai._requests import Request
+from rolloutlib.openai._tries import Tries
 from rolloutlib.rollouts import ActionT, ObservationT, PolicyOutput
 
 
@@ -154,21 +157,25 @@ class ServerPolicy(_AnyPolicy[ActionT], Generic[ObservationT, ActionT]):
 
     def _ask(self, request: Request) -> list[PolicyOutput[ActionT] | Exception]:
         exchange = self._exchange
-        reply = exchange.read(self._post(exchange.path, exchange.body(request)))
+        body, tries = exchange.body(request), Tries(self._clients.template.max_retries)
+        while (reply := exchange.read(self._post(exchange.path, body, tries), tries)) is None:
+            time.sleep(tries.pause)
         prompt_tokens: Sequence[int] | None = None
         text = exchange.to_tokenize(request, reply)
         if text is not None:
             try:
-                tokenized = self._post(exchange.tokenize_url, text)
+                tokenized = self._post(exchange.tokenize_url, text, tries)
             except RequestRefusedError:  # the server is hidden, but for its endpoints
                 pass
             else:
                 prompt_tokens = exchange.read_tokens(tokenized, reply)
         return exchange.outputs(request, reply, prompt_tokens)
 
-    def _post(self, path: str, body: dict[str, object]) -> httpx.Response:
+    def _post(self, path: str, body: dict[str, object], tries: Tries) -> httpx.Response:
         try:
-            return self._clients.get().post(path, cast_to=httpx.Response, body=body)
+            return self._clients.get().post(
+                path, cast_to=httpx.Response, body=body, options=tries.options
+            )
         except openai.APIError as error:
             failure = self._exchange.failure(error)
         raise failure
@@ -260,22 +267,26 @@ class AsyncServerPolicy(_AnyPolicy[ActionT], Generic[ObservationT, ActionT]):
 
     async def _ask(self, request: Request) -> list[PolicyOutput[ActionT] | Exception]:
         exchange = self._exchange
-        reply = exchange.read(await self._post(exchange.path, exchange.body(request)))
+        body, tries = exchange.body(request), Tries(self._clients.template.max_retries)
+        while (  # noqa: ASYNC110 - it does not wait for a change, but before a further try
+            reply := exchange.read(await self._post(exchange.path, body, tries), tries)
+        ) is None:
+            await anyio.sleep(tries.pause)
         prompt_tokens: Sequence[int] | None = None
         text = exchange.to_tokenize(request, reply)
         if text is not None:
             try:
-                tokenized = await self._post(exchange.tokenize_url, text)
+                tokenized = await self._post(exchange.tokenize_url, text, tries)
             except RequestRefusedError:  # the server is hidden, but for its endpoints
                 pass
             else:
                 prompt_tokens = exchange.read_tokens(tokenized, reply)
         return exchange.outputs(request, reply, prompt_tokens)
 
-    async def _post(self, path: str, body: dict[str, object]) -> httpx.Response:
+    async def _post(self, path: str, body: dict[str, object], tries: Tries) -> httpx.Response:
         client = await self._clients.get()
         try:
-            return await client.post(path, cast_to=httpx.Response, body=body)
+            return await client.post(path, cast_to=httpx.Response, body=body, options=tries.options)
         except openai.APIError as error:
             failure = self._exchange.failure(error)
         raise failure
