@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from rolloutlib.evals._command._app import app
 from scripted_server import Behaviour, respond
 
-SCRIPT = "from rolloutlib.evals._command import main; main()"
+SCRIPT = "from rolloutlib_command import main; main()"
 
 
 @dataclass(frozen=True)
@@ -41,12 +41,19 @@ def run(*arguments: object, environment: Mapping[str, str] | None = None) -> End
     return Ended(result.exit_code, result.stdout, result.stderr)
 
 
-def start(*arguments: object, stderr: int = subprocess.PIPE) -> subprocess.Popen[str]:
+def start(
+    *arguments: object, stderr: int = subprocess.PIPE, encoding: str = "utf-8"
+) -> subprocess.Popen[str]:
     """Start the command in a process of its own."""
     command = [sys.executable, "-c", SCRIPT, *[str(each) for each in arguments]]
-    environment = {**os.environ, "TERM": "xterm", "PYTHONUNBUFFERED": "1"}
+    environment = {
+        **os.environ,
+        "TERM": "xterm",
+        "PYTHONUNBUFFERED": "1",
+        "PYTHONIOENCODING": encoding,
+    }
     return subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=stderr, text=True, env=environment
+        command, stdout=subprocess.PIPE, stderr=stderr, encoding=encoding, env=environment
     )
 
 

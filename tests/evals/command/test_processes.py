@@ -7,6 +7,7 @@ import json
 import os
 import pty
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -107,6 +108,22 @@ def test_ctrl_c_before_anything_is_played_leaves_no_traceback(folder: Path) -> N
     assert (out, err) == ("", "interrupted\n")
 
 
+def test_ctrl_c_while_the_command_is_imported_leaves_no_traceback(folder: Path) -> None:
+    slow = "import time\nprint('here', flush=True)\ntime.sleep(60)\n"
+    (folder / "gymnasium.py").write_text(slow, encoding="utf-8")
+    process = subprocess.Popen(
+        [sys.executable, "-c", "from rolloutlib_command import main; main()", "list"],
+        env={**os.environ, "PYTHONPATH": str(folder)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    read_until(process.stdout, lambda text: "here" in text)
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=60) == ("", "")
+    assert process.returncode == -signal.SIGINT
+
+
 def test_without_a_terminal_progress_is_plain_lines(server: ScriptedServer) -> None:
     server.plays(says("It is 1."))
     process = start("eval", "lab:dataset", "-m", "m", "--base-url", server.url, "--json")
@@ -158,16 +175,34 @@ def test_on_a_terminal_what_ctrl_c_does_stands_above_the_display(server: Scripte
     assert before.endswith(f"\r{ESCAPE}2K" + f"{ESCAPE}1A{ESCAPE}2K" * 4)
 
 
-def test_a_pipe_that_closes_ends_it_quietly(server: ScriptedServer) -> None:
+@pytest.mark.parametrize(
+    "line",
+    ["show runs/dataset-m.jsonl", "show runs/dataset-m.jsonl -s --json", "eval --help", "list"],
+)
+def test_a_pipe_that_closes_ends_it_quietly(server: ScriptedServer, line: str) -> None:
     server.plays(says("It is 1."))
     run("eval", "lab:dataset", "-m", "m", "--base-url", server.url)
-    process = start("show", "runs/dataset-m.jsonl", "--samples", "--json")
+    process = start(*line.split())
     assert process.stdout is not None
     process.stdout.close()
     assert process.stderr is not None
-    assert "Traceback" not in process.stderr.read()
+    assert process.stderr.read() == ""
     process.stderr.close()
-    process.wait(60)
+    assert process.wait(60) == 141
+
+
+def test_what_the_output_has_no_form_for_is_escaped(server: ScriptedServer) -> None:
+    text = "It is 1 \u2026 \u65e5\u672c \U0001f389 \xe9."
+    server.plays(says(text))
+    run("eval", "lab:Hello", "-m", "m", "--base-url", server.url, "--log", "run.jsonl")
+    out, err = start("show", "run.jsonl", "-s", encoding="ascii").communicate(timeout=60)
+    assert "It is 1 \\u2026 \\u65e5" in out
+    assert err == ""
+    for encoding in ("ascii", "utf-8"):
+        process = start("show", "run.jsonl", "0", "--json", encoding=encoding)
+        out, err = process.communicate(timeout=60)
+        assert err == ""
+        assert json.loads(out)["steps"][0]["action"] == text
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -259,7 +259,16 @@ def test_pairs_of_the_command_line_stand_beside_those_of_a_config(
         ("config = 'b.toml'", ["a config names no other config"]),
         ("limit = 'few'", ["--limit"]),
         ("limit = ", ["run.toml' is not TOML"]),
-        ("[stop]\nword = 'x'", ["a table for 'stop', which takes no NAME=VALUE"]),
+        ("[stop]\nword = 'x'", ["{'word': 'x'} for 'stop', which takes a list of texts"]),
+        ("stop = [['x']]", ["[['x']] for 'stop', which takes a list of texts"]),
+        ("max-tokens = true", ["True for 'max-tokens', which takes a text or a number"]),
+        ("limit = [1]", ["[1] for 'limit', which takes a text or a number"]),
+        ("[limit]\nn = 1", ["{'n': 1} for 'limit', which takes"]),
+        ("log = 1979-05-27", ["for 'log', which takes a text or a number"]),
+        ("logprobs = 1", ["1 for 'logprobs', which takes true or false"]),
+        ("send-seed = 'no'", ["'no' for 'send-seed', which takes true or false"]),
+        ("extra-body = 3", ["3 for 'extra-body', which takes a table, or a list of NAME=VALUE"]),
+        ("extra-body = [3]", ["[3] for 'extra-body', which takes"]),
     ],
 )
 def test_a_wrong_config_is_refused(folder: Path, text: str, words: list[str]) -> None:

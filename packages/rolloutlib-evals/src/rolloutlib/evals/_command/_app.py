@@ -19,7 +19,7 @@ from rolloutlib.evals._command._errors import CommandError, ExitCode, describe
 from rolloutlib.evals._command._eval import evaluate
 from rolloutlib.evals._command._list import list_
 from rolloutlib.evals._command._options import spread
-from rolloutlib.evals._command._output import tell_error, tell_warning
+from rolloutlib.evals._command._output import tell_error, tell_warning, write_anything
 from rolloutlib.evals._command._regrade import regrade
 from rolloutlib.evals._command._show import show
 
@@ -40,6 +40,7 @@ class Command(TyperGroup):
     ) -> Any:
         """Run the command; see `TyperGroup`."""
         args = sys.argv[1:] if args is None else list(args)
+        write_anything()
         with warnings.catch_warnings():
             warnings.showwarning = tell_warning
             try:
@@ -52,6 +53,9 @@ class Command(TyperGroup):
                     obj=args,
                     **extra,
                 )
+            except SystemExit as leaving:  # so does Typer for a pipe that nobody reads
+                is_closed = isinstance(leaving.__context__, BrokenPipeError)
+                code = ExitCode.CLOSED if is_closed else leaving.code
             except Exception as error:
                 code = _tell(error, debug="--debug" in args)
         if standalone_mode:
@@ -67,7 +71,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Evaluate language models, collect trajectories, and read what came of it.",
     epilog="Exit codes: 0 done; 1 it does not hold, or all failed; 2 wrong usage; "
-    "3 something is missing or broke; 130 interrupted.",
+    "3 something is missing or broke; 130 interrupted; 141 nobody reads the output.",
 )
 
 

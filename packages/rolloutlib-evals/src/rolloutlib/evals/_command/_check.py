@@ -215,7 +215,7 @@ async def _play(environment: AsyncEnv[Any, Any], policy: Callable[..., Any]) -> 
 
 
 def _check_faults(findings: Findings, source: Benchmark[Any], policy: Callable[..., Any]) -> None:
-    from rolloutlib.testing import check_faults  # noqa: PLC0415 - for a fast start
+    from rolloutlib.testing import check_faults
 
     tell("letting each call fail in turn ...")
     with findings.about("faults") as tell_done:
@@ -224,7 +224,7 @@ def _check_faults(findings: Findings, source: Benchmark[Any], policy: Callable[.
 
 
 def _check_grader(findings: Findings, grader: Any, path: str | None) -> None:
-    from rolloutlib.testing import check_grader  # noqa: PLC0415 - for a fast start
+    from rolloutlib.testing import check_grader
 
     if path is None:
         msg = (

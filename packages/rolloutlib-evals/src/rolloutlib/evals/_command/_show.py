@@ -95,7 +95,7 @@ def show(
     ] = 20,
 ) -> int:
     """Show a run: its figures, its samples, or one sample in full."""
-    from rolloutlib.evals import reports  # noqa: PLC0415 - for a fast start
+    from rolloutlib.evals import reports
 
     if html is not None:
         _check_page(html, path, baseline)
