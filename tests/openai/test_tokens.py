@@ -73,7 +73,8 @@ def test_hosted_servers_tell_log_probabilities_alone(server: ScriptedServer) -> 
 
 
 def test_an_answer_without_tokens_is_whole(server: ScriptedServer) -> None:
-    output = ask(server, {"token_ids": [], "logprobs": None}, BOTH, prompt_token_ids=[1])
+    nothing = {"message": {"content": None}, "token_ids": [], "logprobs": None}
+    output = ask(server, nothing, BOTH, prompt_token_ids=[1])
     assert (output.tokens, output.logprobs) == ([], [])
 
 
@@ -103,9 +104,21 @@ def test_tokens_that_are_missing_are_an_error_and_not_made_up(
     assert output.logprobs == (None if whole_ids else [-0.5, -1])
 
 
-def test_ids_of_the_prompt_are_missed_too(server: ScriptedServer) -> None:
+@pytest.mark.parametrize("told", [{}, {"prompt_token_ids": []}])
+def test_ids_of_the_prompt_are_missed_too(server: ScriptedServer, told: dict[str, Any]) -> None:
     with pytest.raises(MissingTokensError, match="no ids of the prompt's tokens"):
-        ask(server, {"token_ids": [5]}, {"tokens": True})
+        ask(server, {"token_ids": [5]}, {"tokens": True}, **told)
+
+
+SAID = [{"content": "ok"}, {"content": None, "reasoning": "hm"}, {"tool_calls": [{"function": {}}]}]
+
+
+@pytest.mark.parametrize("said", SAID)
+def test_no_ids_for_an_answer_that_has_some_are_missed_too(
+    server: ScriptedServer, said: dict[str, Any]
+) -> None:
+    with pytest.raises(MissingTokensError, match="no ids of its tokens"):
+        ask(server, {"message": said, "token_ids": []}, {"tokens": True}, prompt_token_ids=[1])
 
 
 def test_answers_that_lack_tokens_are_counted_up_to_a_bound(server: ScriptedServer) -> None:

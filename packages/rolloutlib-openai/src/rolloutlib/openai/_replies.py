@@ -94,6 +94,12 @@ class Choice(pydantic.BaseModel):
     )
     prompt_token_ids: list[int] | None = None
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether the model said nothing, for which there may be no token."""
+        said = self.message
+        return not (self.text or said.text or said.thoughts or said.tool_calls)
+
 
 class Details(pydantic.BaseModel):
     """Of the tokens that are counted, those of a kind."""
@@ -146,8 +152,7 @@ class Reply(pydantic.BaseModel):
 
     def prompt_tokens(self) -> Sequence[int] | None:
         """Return the ids of the prompt, if the server told them."""
-        told = self.prompt_token_ids
-        return self.choices[0].prompt_token_ids if told is None else told
+        return self.prompt_token_ids or self.choices[0].prompt_token_ids or None
 
     def tokens(self, index: int) -> Sequence[int] | None:
         """Return the ids of a choice, if the server told all of them."""
@@ -155,4 +160,4 @@ class Reply(pydantic.BaseModel):
         if told is None and index == 0 and self.llama is not None:
             # Not those of `logprobs`, where llama.cpp leaves some out.
             told = self.llama.tokens or None
-        return told
+        return told if told or self.choices[index].is_empty else None
