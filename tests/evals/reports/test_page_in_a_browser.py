@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from selenium.webdriver.common.keys import Keys
 
-from evals.reports.episodes import HOSTILE, hostile_records, with_reasoning, write_groups
+from evals.reports.episodes import HOSTILE, answer, hostile_records, with_reasoning, write_groups
 from evals.reports.pages import Page
 from evals.sums import add, sums
-from rolloutlib import Trajectory
+from rolloutlib import Score, Trajectory
 from rolloutlib.evals import BenchmarkResult, EvaluationRecord, run_benchmark
 from rolloutlib.evals.benchmarks import gsm8k
 from rolloutlib.evals.reports import Report, read_report
@@ -41,6 +41,29 @@ def test_a_page_opens_with_the_figures_of_the_run(page: OpenPage) -> None:
     assert opened.status == "6 of 6 samples"
     assert opened.rows == [f"sum-{number}" for number in range(6)]
     assert opened.log() == []
+
+
+def test_the_first_sample_is_shown_at_once_and_the_page_stays_at_its_top(groups: Page) -> None:
+    groups.await_detail("1 of 7")
+    assert groups.text("#detail h3") == "product#0"
+    assert groups.find("#row-0").get_attribute("aria-selected") == "true"
+    assert groups.run("return [location.hash, scrollY]") == ["", 0]
+    groups.run("arguments[0].click()", groups.find("input[name=view][value=items]"))
+    groups.await_status("3 of 3 items")
+    assert groups.log() == []
+
+
+def test_names_of_any_length_are_cut_in_lists_and_whole_in_the_facts(page: OpenPage) -> None:
+    name = "n" * 1_000_000
+    score = Score(0.5, None, {"expected": name, "extracted": name, "status": "found", "rule": name})
+    record = EvaluationRecord(0, name, score, trajectory=answer("?", "yes", score))
+    opened = page(Report(BenchmarkResult.from_records("long", [record])))
+    opened.await_detail("1 of 1")
+    text = "return document.getElementById(arguments[0]).textContent.length"
+    assert opened.run(text, "list") < 5_000
+    assert opened.run(text, "detail") < 5_000
+    opened.run("document.querySelectorAll('#detail details').forEach(e => e.open = true)")
+    opened.until("return document.querySelector('#detail .pairs .gap') !== null")
 
 
 def test_a_conversation_is_shown_with_its_tools_folded(groups: Page) -> None:
@@ -192,7 +215,7 @@ def test_all_can_be_done_with_the_keyboard(groups: Page) -> None:
         groups.press(Keys.TAB)
         if groups.run("return document.activeElement.id") == "list":
             break
-    groups.press(Keys.ARROW_DOWN, Keys.ARROW_DOWN)
+    groups.press(Keys.ARROW_DOWN)
     groups.await_detail("2 of 7")
     active = groups.find(f"#{groups.find('#list').get_attribute('aria-activedescendant')}")
     assert active.get_attribute("aria-selected") == "true"

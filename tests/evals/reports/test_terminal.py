@@ -101,6 +101,30 @@ def test_a_narrow_list_has_the_replies_on_lines_of_their_own(tmp_path: Path) -> 
     ]
 
 
+def test_a_terminal_of_40_columns_cuts_no_heading_and_no_outcome(tmp_path: Path) -> None:
+    console = Console(file=io.StringIO(), width=40)
+    path = write_groups(tmp_path / "groups.jsonl")
+    report = read_report(path, baseline=path)
+    print_samples(report, report.select(text="sum#0"), console)
+    assert printed(console) == [
+        "sample outcome score change",
+        "sum#0 wrong 0 equal",
+        "It is 0",
+        "1 of 1 found, of 7 samples",
+    ]
+
+
+@pytest.mark.parametrize("width", [40, 80])
+def test_outcomes_have_a_line_each_however_narrow_the_terminal(width: int) -> None:
+    console = Console(file=io.StringIO(), width=width)
+    print_summary(Report(run_benchmark(sums(), policy=add)), console)
+    lines = printed(console)
+    start = lines.index("Outcomes") + 1
+    names = ["credited", "wrong", "no answer", "truncated", "failed"]
+    for name, line in zip(names, lines[start:], strict=False):
+        assert line.startswith(name)
+
+
 def test_a_list_shows_what_is_said_after_thinking_and_the_calls(console: Console) -> None:
     call = {"role": "assistant", "content": "", "tool_calls": [{"name": "f", "arguments": {}}]}
     replies: list[Any] = ["<think>Hm.</think> 4", call]

@@ -144,6 +144,7 @@ def _score(score: Score) -> dict[str, Any]:
 def _facts(record: EvaluationRecord) -> dict[str, str]:
     trajectory = record.trajectory
     facts: dict[str, Any] = {
+        "item": record.item_id,
         "epoch": record.epoch or None,
         "seed": record.seed,
         "attempts": record.attempts if record.attempts > 1 else None,

@@ -42,7 +42,9 @@ STYLES = {
 _BAR = 30
 _REASONS = 8
 _LINE = 60
-_WIDE = 120
+_NAME = 28
+_WIDE = 120  # from here on samples have their replies beside them
+_NARROW = 80  # below, columns are left out that tell least
 
 
 def print_summary(report: Report, console: Console | None = None) -> None:
@@ -66,7 +68,8 @@ def print_summary(report: Report, console: Console | None = None) -> None:
         for outcome, count in outcome_counts(report).items():
             kind, style = OUTCOMES[outcome], STYLES[outcome]
             bar = Text(_bar(console, count / total), style)
-            table.add_row(Text(kind.name, style), f"{count:,}", bar, Text(kind.meaning, "dim"))
+            meaning = [Text(kind.meaning, "dim")] if console.width >= _NARROW else []
+            table.add_row(Text(kind.name, style), f"{count:,}", bar, *meaning)
         console.print(table)
     if reasons := reason_counts(report):
         console.print("\nWhy there is no credit", style="bold")
@@ -111,7 +114,10 @@ def print_samples(
     console = console or Console()
     wide = console.width >= _WIDE
     table = Table(box=None, pad_edge=False, header_style="dim", expand=wide)
-    for head in ("sample", "outcome", "score", report.length_unit, "expected", "extracted"):
+    heads = ["sample", "outcome", "score"]
+    if console.width >= _NARROW:
+        heads += [report.length_unit, "expected", "extracted"]
+    for head in heads:
         right = head in ("score", report.length_unit)
         table.add_column(head, justify="right" if right else "left", no_wrap=True)
     if report.comparison is not None:
@@ -124,13 +130,13 @@ def print_samples(
         row = to_row(record, ())
         length = report.lengths.get(name)
         cells = [
-            _text(_line(name, 28)),
+            _text(_line(name, max(min(_NAME, console.width - _NAME), 8))),
             Text(OUTCOMES[record.outcome].name, STYLES[record.outcome]),
             "" if record.score is None else number(record.score.value),
             "" if length is None else f"{length:,}",
             _text(_line(row["expected"] or "", 16)),
             _text(_line(row["extracted"] or "", 16)),
-        ]
+        ][: len(heads)]
         if report.comparison is not None:
             cells.append(report.changes.get(item_name(record), ""))
         replies.append(_text(_line(_reply(record), _WIDE), "dim"))
@@ -191,7 +197,7 @@ def _print_distribution(console: Console, title: str, values: Iterable[float]) -
 
 def _bar(console: Console, share: float) -> str:
     block = "█" if console.encoding.lower().startswith("utf") else "#"
-    return block * max(round(_BAR * share), 1 if share else 0)
+    return block * max(round(min(_BAR, console.width // 4) * share), 1 if share else 0)
 
 
 def _text(text: str, style: str = "") -> Text:

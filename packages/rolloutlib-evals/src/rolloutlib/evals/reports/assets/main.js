@@ -45,12 +45,15 @@ function itemRow(item) {
   ];
 }
 
-async function choose(row, byHand) {
+function choose(row, byHand) {
+  if (typeof row === "object") remember("item", row.name);
+  else remember("sample", main.name[row]);
+  return show(row, byHand);
+}
+
+async function show(row, byHand) {
   chosen = row;
-  const isItem = typeof row === "object";
-  const name = isItem ? row.name : main.name[row];
-  remember(isItem ? "item" : "sample", name);
-  const view = isItem ? await itemView(row) : sampleView(0, row, await sampleAt(0, row));
+  const view = typeof row === "object" ? await itemView(row) : sampleView(0, row, await sampleAt(0, row));
   if (chosen !== row) return; // another was chosen meanwhile
   const pressed = detail.contains(document.activeElement) ? document.activeElement.dataset.step : null;
   detail.replaceChildren(controls(), view);
@@ -107,6 +110,7 @@ async function filter() {
     if (mine === turn) status.textContent = `Searching: ${Math.round(100 * share)}%`;
   });
   if (mine !== turn) return;
+  if (chosen === null && rows.length) show(rows[0]); // which the address need not tell
   list.show(rows, chosen);
   nothing.hidden = rows.length > 0;
   const all = viewed() === "items" ? config.items.length : main.name.length;

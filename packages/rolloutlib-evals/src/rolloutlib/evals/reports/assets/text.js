@@ -2,6 +2,7 @@ const SHOWN = 20_000; // characters of a text that are shown at once
 const HEAD = 8_000;
 const BLOCK = 5_000; // that are laid out at once
 const AROUND = 400;
+const LINE = 500; // characters of a text that has one line
 const MOST_MARKS = 2_000;
 
 const point = (code) => `\\u{${code.toString(16)}}`;
@@ -32,9 +33,14 @@ function append(parent, text) {
   return parent;
 }
 
-// A line of text that may hold anything.
+// A line of text that may hold anything, or its beginning: what may be long stands somewhere else in full.
 function words(tag, text, attributes = {}) {
-  return append(make(tag, { dir: "auto", ...attributes }), String(text));
+  return append(make(tag, { dir: "auto", ...attributes }), beginning(String(text)));
+}
+
+function beginning(text) {
+  if (text.length <= LINE) return text;
+  return `${text.slice(0, inside(text, LINE))}… (${text.length.toLocaleString("en")} characters)`;
 }
 
 // Moves a place in a text out of the middle of a character of two units.
@@ -95,10 +101,10 @@ function markedBlock(text, from, to, marks) {
     if (mark.start < from || mark.start > to || (mark.start === to && to < text.length) || stop < start) continue;
     append(piece, text.slice(place, start));
     piece.append(
-      append(make("mark", { class: mark.status, title: mark.label }), text.slice(start, stop)),
+      append(make("mark", { class: mark.status, title: beginning(mark.label) }), text.slice(start, stop)),
       make("span", { class: `mark-label ${mark.status}` }, "\u2009"),
     );
-    append(piece.lastChild, mark.label);
+    append(piece.lastChild, beginning(mark.label));
     place = Math.max(place, stop);
   }
   append(piece, text.slice(place, to));
