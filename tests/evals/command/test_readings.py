@@ -66,7 +66,10 @@ def test_show_writes_a_page(logs: tuple[str, str]) -> None:
 def test_show_reads_collected_trajectories_too(server: ScriptedServer) -> None:
     server.plays(says("It is 1."))
     run("collect", "lab:dataset", "-m", "m", "--base-url", server.url, "-r", 2, "--log", "t.jsonl")
-    assert run("show", "t.jsonl", "--json").json["num_examples"] == 12
+    figures = run("show", "t.jsonl", "--json", "--html", "page.html").json
+    assert (figures["num_examples"], figures["model"]) == (12, "m")
+    assert "<p>m</p>" in Path("page.html").read_text(encoding="utf-8")
+    assert "model m\n" in run("show", "t.jsonl").out
     assert "sum-0#1" in run("show", "t.jsonl", "--samples").out
 
 

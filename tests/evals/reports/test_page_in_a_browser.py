@@ -249,7 +249,11 @@ def test_a_sample_has_an_address(groups: Page) -> None:
 def test_hostile_text_is_shown_and_never_runs(page: OpenPage) -> None:
     title = "</title><script>window.hacked = 1</script>\u202e"
     result = BenchmarkResult.from_records(title, hostile_records())
-    opened = page(Report(result, settings={title: title}, baseline=Report(result, title=title)))
+    opened = page(
+        Report(
+            result, settings={title: title, "model": title}, baseline=Report(result, title=title)
+        )
+    )
     for view in ("samples", "items"):
         opened.run("arguments[0].click()", opened.find(f"input[name=view][value={view}]"))
         opened.await_status(f"{len(result.records)} of {len(result.records)} {view}")
@@ -266,6 +270,7 @@ def test_hostile_text_is_shown_and_never_runs(page: OpenPage) -> None:
     assert opened.run("return window.hacked") is None
     assert opened.log() == []
     assert "<script>window.hacked = 1</script>" in opened.browser.title
+    assert opened.text("header p").startswith("</title><script>window.hacked = 1</script>[U+202E]")
 
 
 def test_hidden_characters_are_shown_by_their_numbers(page: OpenPage) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from rolloutlib.evals._log import read_log
 from rolloutlib.evals._records import EvaluationRecord
@@ -47,6 +47,9 @@ def read_report(
         record for index, group in enumerate(groups) for record in member_records(index, group)
     ]
     result = BenchmarkResult.from_records(title, records)
+    metadata: object = settings.get("metadata")
+    if isinstance(metadata, Mapping):  # where the command keeps the model's name
+        settings = {"model": cast("Mapping[str, Any]", metadata).get("model"), **settings}
     return Report(result, title=title, settings=settings, baseline=other)
 
 
