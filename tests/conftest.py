@@ -6,9 +6,23 @@ import signal
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 # Ctrl-C is ignored in what a shell runs in the background; the tests of it need it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Examples may take their time, and may be large and many: no test depends on timing. Fixtures of a test serve
+# all its examples, as tests know that ask for them.
+settings.register_profile(
+    "rolloutlib",
+    deadline=None,
+    suppress_health_check=[
+        HealthCheck.data_too_large,
+        HealthCheck.function_scoped_fixture,
+        HealthCheck.too_slow,
+    ],
+)
+settings.load_profile("rolloutlib")
 
 
 @pytest.fixture(params=["asyncio", "trio"])

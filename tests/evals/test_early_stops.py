@@ -244,7 +244,7 @@ def record(position: int, score: float | None) -> EvaluationRecord:
     return EvaluationRecord(position, str(position), value, position=position)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     scores=st.lists(st.sampled_from([0.0, 1.0, 1.0, None]), min_size=1, max_size=80),
     epochs=st.integers(1, 3),

@@ -15,7 +15,7 @@ import gymnasium as gym
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
@@ -250,7 +250,7 @@ def test_a_policy_with_other_settings_is_another(tmp_path: Path) -> None:
     ),
     stop_when=st.none() | st.builds(StopWhen, st.floats(0.5, 0.99)),
 )
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30)
 def test_figures_of_the_log_equal_the_live_ones_to_the_bit(
     tmp_path: Path, scores: list[list[float | None]], stop_when: StopWhen | None
 ) -> None:

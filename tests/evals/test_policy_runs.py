@@ -183,7 +183,7 @@ def test_a_run_without_samples_has_no_score(arguments: dict[str, Any]) -> None:
     item_ids=st.none() | st.sets(st.integers(0, 5)),
     concurrency=st.sampled_from([1, 1, 1, 4]),
 )
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_the_seed_of_a_sample_depends_on_no_other_sample(
     limit: int | None,
     shuffle: bool,

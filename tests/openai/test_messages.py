@@ -90,7 +90,7 @@ json_values = st.recursive(
 )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.dictionaries(st.text(), json_values))
 def test_a_tool_call_survives_the_way_there_and_back(arguments: dict[str, Any]) -> None:
     with ScriptedServer() as server:

@@ -712,7 +712,7 @@ async def test_episodes_are_the_same_in_batches_as_alone() -> None:
     inline=st.booleans(),
     backend=st.sampled_from(["asyncio", "trio"]),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_whatever_the_order_each_call_gets_its_own_answer(
     callers: list[list[int]],
     cancelled: set[tuple[int, int]],

@@ -351,7 +351,7 @@ async def test_metadata_options_and_items_are_copies() -> None:
     order=st.sampled_from(["completion", "dataset"]),
     broken=st.sets(st.integers(0, 7)),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_whatever_the_numbers_every_item_gives_one_group(
     lengths: list[int],
     num_rollouts: int,

@@ -144,7 +144,7 @@ faults = st.lists(
 
 
 @given(faults=faults, num_rollouts=st.integers(1, 5), max_steps=st.none() | st.integers(0, 2))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_the_counts_add_up(
     faults: list[dict[str, BaseException]], num_rollouts: int, max_steps: int | None
 ) -> None:

@@ -71,7 +71,7 @@ scripts = st.fixed_dictionaries(
 
 
 @given(members=st.lists(scripts, min_size=1, max_size=4), concurrency=st.integers(1, 4))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_whatever_fails_every_episode_has_one_outcome(
     members: list[dict[str, Any]], concurrency: int
 ) -> None:

@@ -252,7 +252,7 @@ async def asynchronous(play: Play, **arguments: Any) -> list[list[TrajectoryGrou
     snapshots=st.booleans(),
     seed=st.integers(0, 2**31 - 1),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_every_way_to_collect_gives_equal_groups(
     scripts: list[Script], num_rollouts: int, max_steps: int | None, snapshots: bool, seed: int
 ) -> None:
@@ -278,7 +278,7 @@ def _with(function: Any, play: Play, arguments: dict[str, Any]) -> Any:
 
 
 @given(script=scripts, max_steps=st.none() | st.integers(0, 4), seed=st.integers(0, 2**31 - 1))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_groups_and_single_rollouts_give_equal_episodes(
     script: Script, max_steps: int | None, seed: int
 ) -> None:

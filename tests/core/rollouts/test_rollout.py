@@ -140,7 +140,7 @@ scripts = st.fixed_dictionaries(
 
 
 @given(script=scripts, seed=st.integers(0, 2**31 - 1), max_steps=st.none() | st.integers(0, 4))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_all_ways_of_running_an_episode_give_the_same_record(
     script: dict[str, Any], seed: int, max_steps: int | None
 ) -> None:

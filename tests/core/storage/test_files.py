@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 
 from core.storage.made import groups
 from rolloutlib import Step, Trajectory, TrajectoryGroup, __version__
@@ -44,15 +44,7 @@ def test_groups_come_back_in_the_order_in_which_they_were_written(tmp_path: Path
 
 
 @given(groups())
-@settings(
-    suppress_health_check=[
-        HealthCheck.too_slow,
-        HealthCheck.data_too_large,
-        HealthCheck.function_scoped_fixture,
-    ],
-    deadline=None,
-    max_examples=50,
-)
+@settings(max_examples=50)
 def test_every_group_is_one_line_for_every_reader(
     tmp_path: Path, group: TrajectoryGroup[Any, Any, Any]
 ) -> None:

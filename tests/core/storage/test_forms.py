@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.storage.made import (
@@ -39,7 +39,6 @@ TRAJECTORY = Trajectory(
 
 
 @given(st.one_of(outputs, steps(), trajectories(), errors, groups()))
-@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large], deadline=None)
 def test_every_record_comes_back_as_it_was(record: Any) -> None:
     form = record.to_dict()
     text = json.dumps(form, allow_nan=False)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.storage.made import contents, groups, is_identical
@@ -38,15 +38,7 @@ def through_arrow(*written: Group, **arguments: Any) -> list[Group]:
 
 
 @given(st.lists(groups(), max_size=3))
-@settings(
-    suppress_health_check=[
-        HealthCheck.too_slow,
-        HealthCheck.data_too_large,
-        HealthCheck.function_scoped_fixture,
-    ],
-    deadline=None,
-    max_examples=50,
-)
+@settings(max_examples=50)
 def test_every_group_comes_back_as_it_was(tmp_path: Path, written: list[Group]) -> None:
     write_parquet(written, tmp_path / "groups.parquet")
     for read in (

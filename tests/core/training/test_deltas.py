@@ -87,7 +87,7 @@ def test_what_was_sampled_stays_though_encoding_its_text_gives_other_ids() -> No
 
 @pytest.mark.parametrize("template", PLAIN.values(), ids=PLAIN)
 @given(data=st.data())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_every_prompt_of_any_conversation_begins_with_all_tokens_before(
     template: str, data: st.DataObject
 ) -> None:

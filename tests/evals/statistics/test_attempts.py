@@ -32,7 +32,6 @@ def over_subsets(values: Sequence[Any], k: int, of: Callable[[Sequence[Any]], fl
     return float(np.mean([of(subset) for subset in itertools.combinations(values, k)]))
 
 
-@settings(deadline=None)
 @given(outcomes, st.data())
 def test_each_is_the_mean_over_all_subsets(scores: list[float], data: Any) -> None:
     k = data.draw(st.integers(1, len(scores)))
@@ -56,14 +55,12 @@ def test_many_samples_neither_overflow_nor_lose_small_chances() -> None:
     assert pass_hat_k({0: [1] * 4999 + [0]}, 2500).value == 0.5
 
 
-@settings(deadline=None)
 @given(outcomes)
 def test_one_attempt_is_the_mean(scores: list[float]) -> None:
     mean = pytest.approx(mean_score({0: scores}).value)
     assert [estimator({0: scores}, 1).value for estimator in of_k] == [mean] * 3
 
 
-@settings(deadline=None)
 @given(outcomes)
 def test_more_attempts_pass_more_often_at_least_once_and_less_often_always(
     scores: list[float],
@@ -121,7 +118,6 @@ def vote(ballots: Sequence[tuple[str | None, float]]) -> float:
 SCORE = {"a": 1.0, "b": 0.0, "c": 0.5, "d": 0.0, None: 0.0}
 
 
-@settings(deadline=None)
 @given(st.lists(st.sampled_from(["a", "b", "c", "d", None]), min_size=1, max_size=8), st.data())
 def test_maj_at_k_is_the_mean_over_all_subsets(answers: list[str | None], data: Any) -> None:
     k = data.draw(st.integers(1, len(answers)))
@@ -211,7 +207,7 @@ def failed_filled_in(
     return values
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(
     st.lists(st.tuples(st.sampled_from("ABcd "), st.booleans()), min_size=1, max_size=6).filter(
         lambda votes: sum(lost for _, lost in votes) <= 3

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import statsmodels.api as sm
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.contingency_tables import mcnemar
@@ -45,7 +45,6 @@ def test_differences_are_clustered_as_the_estimates_are() -> None:
     assert comparison.p_value == pytest.approx(fit.pvalues[0], rel=1e-8)
 
 
-@settings(deadline=None)
 @given(single, st.data())
 def test_single_outcomes_have_mcnemars_exact_test(old: list[float], data: st.DataObject) -> None:
     size = len(old)
@@ -68,7 +67,6 @@ def test_mcnemars_test_is_for_single_outcomes_alone() -> None:
     assert compare(clustered, clustered).mcnemar_p_value is None
 
 
-@settings(deadline=None)
 @given(st.integers(0, 60), st.integers(0, 60))
 def test_the_sign_test_is_that_of_scipy(better: int, worse: int) -> None:
     assert sign_test(better, worse) == sign_test(worse, better)

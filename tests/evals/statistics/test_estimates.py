@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import statsmodels.api as sm
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
@@ -231,7 +231,6 @@ def test_one_item_has_a_value_and_no_error() -> None:
     assert math.isnan(mean_score({"a": 1, "b": 0}, clusters={"a": "x", "b": "x"}).standard_error)
 
 
-@settings(deadline=None)
 @given(unit, st.integers(2, 9))
 def test_equal_values_have_no_error(value: float, count: int) -> None:
     estimate = mean_score({item: [value] * 3 for item in range(count)})
@@ -240,7 +239,6 @@ def test_equal_values_have_no_error(value: float, count: int) -> None:
         assert (interval.low, interval.high) == pytest.approx((value, value))
 
 
-@settings(deadline=None)
 @given(runs, st.randoms())
 def test_the_order_of_items_and_epochs_does_not_matter(
     scores: dict[int, list[float]], random: Any
@@ -254,7 +252,6 @@ def test_the_order_of_items_and_epochs_does_not_matter(
     assert first.standard_error == pytest.approx(second.standard_error)
 
 
-@settings(deadline=None)
 @given(runs)
 def test_a_mean_lies_within_its_scores_and_its_intervals(scores: dict[int, list[float]]) -> None:
     estimate = mean_score(scores)
@@ -270,7 +267,6 @@ def test_a_mean_lies_within_its_scores_and_its_intervals(scores: dict[int, list[
     assert min(flat) - 1e-12 <= drawn.low <= drawn.high <= max(flat) + 1e-12
 
 
-@settings(deadline=None)
 @given(st.integers(1, 200), st.data())
 def test_wilson_intervals_rise_with_successes_and_stay_in_range(trials: int, data: Any) -> None:
     successes = data.draw(st.integers(0, trials - 1))

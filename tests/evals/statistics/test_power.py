@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from statsmodels.stats.power import NormalIndPower
 
@@ -33,7 +33,6 @@ def test_power_is_that_of_statsmodels(power: float) -> None:
     assert effect / deviation == pytest.approx(expected, rel=1e-4)
 
 
-@settings(deadline=None)
 @given(variances, variances, variances, st.integers(2, 5000), st.integers(1, 16))
 def test_the_smallest_effect_needs_the_size_that_finds_it(
     between: float, old: float, new: float, num_items: int, epochs: int

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rolloutlib.evals.statistics import ConfidenceSequence, mean_score
@@ -105,7 +105,6 @@ def test_the_capital_is_that_of_the_published_process() -> None:
     assert sequence.interval.high == pytest.approx(min(inside[-1] + 0.0015, 1))
 
 
-@settings(deadline=None)
 @given(st.lists(st.sampled_from([0.0, 0.5, 1.0]), max_size=200), st.floats(0.05, 1))
 def test_each_interval_lies_within_those_before(scores: list[float], width: float) -> None:
     sequence = ConfidenceSequence(width)
@@ -124,7 +123,6 @@ def test_a_hundred_thousand_scores_are_taken_without_loss() -> None:
     assert sequence.interval.width < 0.015
 
 
-@settings(deadline=None)
 @given(st.lists(st.floats(0, 1), max_size=30))
 def test_an_interval_lies_in_the_range_about_the_mean(scores: list[float]) -> None:
     sequence = taken(scores)
@@ -134,7 +132,6 @@ def test_an_interval_lies_in_the_range_about_the_mean(scores: list[float]) -> No
         assert sequence.mean == pytest.approx(np.mean(scores))
 
 
-@settings(deadline=None)
 @given(st.lists(st.sampled_from([0.0, 0.25, 1.0]), min_size=1, max_size=30))
 def test_mirrored_scores_have_the_mirrored_interval(scores: list[float]) -> None:
     interval, mirrored = taken(scores).interval, taken([1 - score for score in scores]).interval

@@ -210,7 +210,7 @@ TEXTS = st.one_of(st.text(), st.lists(PIECES, max_size=40).map("".join))
 
 
 @every_grader
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(text=TEXTS)
 def test_no_text_makes_grading_raise(name: str, text: str) -> None:
     grader, reference, _, _ = CASES[name]

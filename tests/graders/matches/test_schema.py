@@ -168,7 +168,7 @@ def test_no_document_makes_validation_raise() -> None:
     assert len(score.metadata["reason"]) < 1000
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
