@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,10 @@ from hypothesis import HealthCheck, settings
 
 # Ctrl-C is ignored in what a shell runs in the background; the tests of it need it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# The tests start some hundred Pythons, and without compiled files each compiles all that it imports.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # Examples may take their time, and may be large and many: no test depends on timing. Fixtures of a test serve
 # all its examples, as tests know that ask for them.

@@ -56,7 +56,7 @@ async def arun(code: str, tests: tuple[str, ...]) -> float:
         (ExecutionGrader(lambda code, tests: "return 1" in code), [PROGRAM]),
         (ExecutionGrader(arun), [PROGRAM]),
     ],
-    ids=repr,
+    ids=lambda value: type(value).__name__,
 )
 def test_graders_of_answers_are_fit_to_grade(grader: Any, cases: Any) -> None:
     report = check_grader(grader, cases)
