@@ -20,6 +20,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[1]
 DISTRIBUTIONS = sorted(path.parent.name for path in ROOT.glob("packages/*/pyproject.toml"))
 PARTS = {
@@ -196,7 +198,6 @@ except AttributeError as error:
         assert f"pip install rolloutlib-{part}" in installation.evaluate(code)
 
 
-@pytest.mark.slow
 def test_every_public_name_is_typed(installed: tuple[Installation, list[str]]) -> None:
     installation, _ = installed
     check = (sys.executable, "-m", "pyright", "--outputjson", "--ignoreexternal")

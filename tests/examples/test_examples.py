@@ -77,6 +77,7 @@ def test_own_benchmark(run_example: RunExample) -> None:
     assert "Nauru: wrong, 0.0, 'I do not know.'" in output
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("model_packages")
 def test_model_judge(run_example: RunExample) -> None:
     output = run_example("model_judge.py")

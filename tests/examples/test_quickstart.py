@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import pytest
 
-pytestmark = pytest.mark.usefixtures("model_packages")
+pytestmark = [pytest.mark.usefixtures("model_packages"), pytest.mark.slow]
 
 ROW = re.compile(
     r"^  (What is (\d+) \+ (\d+)\?)?\s+(.*?)\s+(\d+)\s+(\d\.\d\d)(?:\s+(\d\.\d{3}))?\s*$"
@@ -86,7 +86,6 @@ def test_benchmark_counts_every_problem_once(output: str) -> None:
     assert problems == completed + truncated + failed == 5
 
 
-@pytest.mark.slow
 def test_seed_reproduces_the_rollouts_and_a_file_of_problems_is_read(
     output: str, run_example: Callable[..., str], tmp_path: Path
 ) -> None:

@@ -81,6 +81,7 @@ def test_runs_on_threads_keep_their_promises(backend: str) -> None:
     assert report.faults["hang"]
 
 
+@pytest.mark.slow
 @each_backend
 def test_inline_runs_keep_their_promises(backend: str) -> None:
     report = check_faults(
@@ -89,6 +90,7 @@ def test_inline_runs_keep_their_promises(backend: str) -> None:
     assert "hang" not in report.faults  # nothing else could go on
 
 
+@pytest.mark.slow
 @each_backend
 def test_mixed_runs_keep_their_promises(backend: str) -> None:
     check_faults("item", make_env, apolicy, max_steps=1, backends=[backend])
