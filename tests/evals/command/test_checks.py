@@ -107,10 +107,13 @@ def test_an_asynchronous_environment_is_checked_too(folder: Path) -> None:
     assert run("check", "asynchronous:Hello", "--no-faults").code == 0
 
 
-@pytest.mark.parametrize("more", [[], ["--as", "policy", "--env", "lab:Hello", "--no-faults"]])
-def test_a_function_of_an_observation_is_a_policy(more: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("more", "num_passed"), [([], 2), (["--as", "policy", "--env", "lab:Hello", "--no-faults"], 1)]
+)
+def test_a_function_of_an_observation_is_a_policy(more: list[str], num_passed: int) -> None:
     found = run("check", "lab:policy", *more, "--json").json
     assert (found["kind"], found["is_passed"]) == ("policy", True)
+    assert len(found["passed"]) == num_passed
 
 
 @pytest.mark.parametrize(("target", "code"), [("lab:grader", 0), ("lab:lenient", 1)])

@@ -110,7 +110,7 @@ def check(
         _check_environment(findings, source, limit, _read_action(action), faults=faults)
     elif kind is Kind.POLICY:
         source = None if env is None else read_source(env, {}, items)
-        _check_policy(findings, _instance(target, value, arguments), source, prompt)
+        _check_policy(findings, _instance(target, value, arguments), source, prompt, faults=faults)
     else:
         _check_grader(findings, _instance(target, value, arguments), cases)
     if output.json:
@@ -179,14 +179,14 @@ async def _value(value: Any) -> Any:
 
 
 def _check_policy(
-    findings: Findings, policy: Any, source: Benchmark[Any] | None, prompt: str
+    findings: Findings, policy: Any, source: Benchmark[Any] | None, prompt: str, *, faults: bool
 ) -> None:
     if source is None:
         source = Benchmark("chat", [prompt], partial(ChatEnv, max_turns=1))
     with findings.about("policy") as tell_done:
         count = anyio.run(_check_actions, source, policy)
         tell_done(f"{count:,} {'action is' if count == 1 else 'actions are'} in the action space")
-    if not findings.problems:
+    if faults and not findings.problems:
         _check_faults(findings, source, policy)
 
 
