@@ -25,6 +25,7 @@ from rolloutlib.openai import (
 )
 from rolloutlib.rollouts import EpisodeTruncated, PolicyOutput, Retry, rollout_group
 from scripted_server import (
+    Behaviour,
     ScriptedServer,
     hang_up,
     respond,
@@ -103,11 +104,22 @@ def test_what_will_not_pass_is_not_tried_again(
     assert caught.value.status_code in {200, 401, 404, 422, 429}
 
 
-def test_an_address_without_its_usual_end_is_pointed_out(server: ScriptedServer) -> None:
-    url = server.plays(respond({"detail": "Not Found"}, 404)).removesuffix("/v1")
+@pytest.mark.parametrize(
+    ("behaviour", "kind"),
+    [
+        (respond({"detail": "Sorry"}, 404), RequestRefusedError),
+        (respond({"detail": "Sorry"}, 405), RequestRefusedError),
+        (respond({"detail": "Sorry"}, 501), RequestRefusedError),
+        (respond({"detail": "Sorry"}), ServerUnavailableError),
+    ],
+)
+def test_an_address_without_its_usual_end_is_pointed_out(
+    server: ScriptedServer, behaviour: Behaviour, kind: type[Exception]
+) -> None:
+    url = server.plays(behaviour).removesuffix("/v1")
     with (
-        ChatPolicy("m", base_url=url) as policy,
-        pytest.raises(RequestRefusedError, match=r"Not Found.*ends in /v1"),
+        ChatPolicy("m", base_url=url, max_retries=0) as policy,
+        pytest.raises(kind, match=r"Sorry.*ends in /v1"),
     ):
         policy("Hi")
 

@@ -116,19 +116,28 @@ def read_refusal(
     may_overflow = status in _OVERFLOW_STATUSES
     if may_overflow and (kinds & _OVERFLOW_KINDS or _OVERFLOW_TEXT.search(text)):
         return EpisodeTruncated(f"context_overflow: {text}")
-    is_transient = status in _TRANSIENT_STATUSES or status >= _SERVER_ERROR
+    is_transient = status in _TRANSIENT_STATUSES or (
+        status >= _SERVER_ERROR and status not in _NOT_OURS
+    )
     kind = ServerUnavailableError if is_transient else RequestRefusedError
     if kinds & _PERMANENT_KINDS:
         kind = RequestRefusedError
     told = f"{place} answered with status {status}: {text}"
-    if status == _NOT_FOUND and "/v1" not in place:
-        told += " (the base_url of most servers ends in /v1)"
+    if status in _NOT_OURS:
+        told += hint_at_address(place)
     if retry_after is not None:
         retry_after = redact(retry_after)
         told += f" (retry after {retry_after})"
     refusal = kind(told)
     refusal.status_code, refusal.retry_after = status, retry_after
     return refusal
+
+
+def hint_at_address(place: str) -> str:
+    """Return a hint at what may be wrong with the address of what is no model server."""
+    if "/v1" in place:
+        return ""
+    return " (the base_url of most servers ends in /v1)"
 
 
 def _root(reason: BaseException) -> BaseException:
@@ -155,7 +164,7 @@ def _secrets(request: httpx.Request) -> Iterator[str]:
 
 _SECRET = re.compile("auth|key|token|secret|password|signature", re.IGNORECASE)
 _LONGEST_PLACEHOLDER = 5  # "none" and "EMPTY" are no secrets
-_NOT_FOUND = 404
+_NOT_OURS = {404, 405, 501}  # there is no such page, or only one to look at
 _SERVER_ERROR = 500
 # Request time-out, conflict, too early, too many requests; Anthropic's "overloaded" is 529.
 _TRANSIENT_STATUSES = {408, 409, 425, 429}

@@ -14,6 +14,7 @@ from rolloutlib.openai._errors import (
     ModelServerError,
     Redaction,
     ServerUnavailableError,
+    hint_at_address,
     read_error,
     read_refusal,
     sent_for,
@@ -137,7 +138,10 @@ class Exchange(Generic[ActionT]):
                 return reply
             problem = "it has no choices"
         start = redact(response.text, limit=200)
-        msg = f"{self.place} gave an answer that cannot be read: {problem}, in {start!r}"
+        msg = (
+            f"{self.place} gave an answer that cannot be read: {problem}, in {start!r}"
+            f"{hint_at_address(self.place)}"
+        )
         raise ServerUnavailableError(msg)
 
     def to_tokenize(self, request: Request, reply: Reply) -> dict[str, object] | None:
