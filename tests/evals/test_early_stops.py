@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import io
 import os
 import signal
 import subprocess
@@ -15,17 +17,20 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rich.console import Console
 
 from evals.coins import ARGUMENTS, RULE, coins, toss
 from evals.sums import sums, timeless
 from rolloutlib import Score
 from rolloutlib.evals import (
     EvaluationRecord,
+    ProgressDisplay,
     StopWhen,
     arun_benchmark,
     read_log,
     regrade_log,
     run_benchmark,
+    run_benchmarks,
 )
 from rolloutlib.evals._stopping import Stopping
 from rolloutlib.evals.statistics import ConfidenceSequence
@@ -89,7 +94,7 @@ async def test_samples_that_end_out_of_order_change_nothing(tmp_path: Path, seed
     assert timeless(result) == timeless(run_benchmark(coins(), policy=toss, **ARGUMENTS))
     log = read_log(path)
     assert timeless(log.result()) == timeless(result)
-    assert len(list(log)) == result.num_examples
+    assert len(list(log)) > result.num_examples  # what was in play beyond is kept, and not counted
     wanted = {"width": 0.3, "confidence": 0.95, "low": 0.0, "high": 1.0}
     assert log.header["stop_when"] == wanted
 
@@ -143,22 +148,27 @@ def test_a_run_whose_log_ends_anywhere_stops_as_one_that_is_whole(tmp_path: Path
         assert timeless(read_log(path).result()) == timeless(expected)
 
 
-def test_what_was_in_play_beyond_the_last_sample_goes_when_a_killed_run_goes_on(
+def test_what_was_in_play_beyond_the_last_sample_stays_in_the_log_and_does_not_count(
     tmp_path: Path,
 ) -> None:
     path, whole = tmp_path / "log.jsonl", tmp_path / "whole.jsonl"
     expected = run_benchmark(coins(), policy=toss, log=path, **ARGUMENTS)
-    lines = path.read_bytes()
     run_benchmark(coins(), policy=toss, log=whole, shuffle=True, model="m")
-    with GroupWriter(path) as writer:  # as if it had been killed before it took them out
+    with GroupWriter(path) as writer:  # as if others had been in play
         for position, group in enumerate(read_groups(whole)):
             if expected.num_examples < position < expected.num_examples + 10:
                 writer.append(group, position=position)
+    data = path.read_bytes()
     assert timeless(read_log(path).result()) == timeless(expected)
-    assert timeless(run_benchmark(coins(), policy=toss, log=path, **ARGUMENTS)) == timeless(
-        expected
-    )
-    assert path.read_bytes() == lines
+    again = run_benchmark(coins(), policy=toss, log=path, **ARGUMENTS)
+    assert timeless(again) == timeless(expected)
+    assert path.read_bytes() == data
+    regraded = regrade_log(path, grade=lambda record: float(toss(record.item_id or "")))
+    assert regraded.item_scores == expected.item_scores
+    assert regraded.interval == expected.interval
+    to = tmp_path / "regraded.jsonl"
+    regrade_log(path, grade=lambda record: 1.0, to=to)
+    assert len(list(read_log(to))) == read_log(to).result().num_examples == expected.num_examples
 
 
 @pytest.mark.parametrize("number", [1, 40, 90, 130])
@@ -231,6 +241,20 @@ def test_a_score_beyond_the_range_ends_the_run_with_what_is_done() -> None:
     rule = StopWhen(width=0.3, low=0, high=3)
     result = run_benchmark(coins(20), policy=policy, shuffle=True, stop_when=rule)
     assert result.num_examples == 20
+
+
+def test_a_display_shows_the_interval_by_which_the_run_stops() -> None:
+    display = ProgressDisplay(console=Console(file=io.StringIO()))
+    result = run_benchmark(coins(), policy=flaky, on_event=display, **ARGUMENTS)
+    interval = result.interval
+    assert interval is not None
+    assert f"95% interval {interval.low:.3f} to {interval.high:.3f} by the first " in str(display)
+    assert f"by the first {result.num_examples} items, stops at width 0.3" in str(display)
+    joint = ProgressDisplay(console=Console(file=io.StringIO()))
+    benchmarks = [dataclasses.replace(coins(20), name=name) for name in "ab"]
+    run_benchmarks(benchmarks, policy=toss, on_event=joint, **ARGUMENTS)
+    assert "score 1.000 over 20 items" in str(joint)
+    assert "interval" not in str(joint)  # there are two
 
 
 def test_a_callback_takes_no_rule() -> None:

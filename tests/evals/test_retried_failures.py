@@ -136,8 +136,18 @@ def test_a_run_that_stopped_early_stops_as_if_nothing_had_failed(tmp_path: Path)
     assert first.num_errors > 0
     expected = run_benchmark(coins(), policy=toss, **ARGUMENTS)
     assert expected.num_examples < first.num_examples
+    finished = {record.item_id for record in first.records if not record.error}
+    asked: list[str] = []
+
+    def policy(observation: str, *, seed: int = 0) -> str:
+        asked.append(observation)
+        return toss(observation)
+
     again = run_benchmark(
-        coins(), policy=toss, log=path, concurrency=4, retry_failed=True, **ARGUMENTS
+        coins(), policy=policy, log=path, concurrency=4, retry_failed=True, **ARGUMENTS
     )
     assert timeless(again) == timeless(expected)
-    assert len(list(read_log(path))) == expected.num_examples
+    assert timeless(read_log(path).result()) == timeless(expected)
+    assert finished <= {record.item_id for record in read_log(path)}  # nothing that ended is lost
+    assert asked
+    assert not finished.intersection(asked)

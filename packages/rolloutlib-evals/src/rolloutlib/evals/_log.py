@@ -29,7 +29,8 @@ class EvaluationLog:
         wrong = [record for record in log if record.outcome == "wrong"]
         frame = pandas.DataFrame(log.rows())
 
-    Iterating over it gives an `EvaluationRecord` a sample, in the order in which they ended.
+    Iterating over it gives an `EvaluationRecord` a sample, in the order in which they ended. Of a run
+    with `stop_when` that has stopped, the log may have samples beyond the last one that `result` counts.
 
     Args:
         path: The file.
@@ -79,17 +80,16 @@ class EvaluationLog:
         Args:
             records: The log's records after they were graded anew, in place of the log's own.
         """
-        graded_anew = records is not None or "regraded" in self.header
-        records = tuple(self if records is None else records)
-        stopping: Stopping | None = None
-        if self.header.get("stop_when") is not None:
-            stopping = Stopping.from_header(
-                self.header["stop_when"],
-                self.header["epochs"],
-                records,
-                can_stop=not graded_anew,
-            )
+        stopping = Stopping.from_header(self.header, self)
+        if records is None:
+            records = tuple(self)
+            if stopping is not None:
+                records = tuple(stopping.kept(records))
+        elif stopping is None:
+            records = tuple(records)
+        else:  # the run has the samples that it had by its own scores
             records = tuple(stopping.kept(records))
+            stopping = Stopping.from_header(self.header, records, graded_anew=True)
         num_remaining = self.header["num_samples"] - len(records)
         return BenchmarkResult.from_records(
             self.header["benchmark"],

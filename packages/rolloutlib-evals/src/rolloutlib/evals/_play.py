@@ -13,6 +13,7 @@ from rolloutlib.evals._benchmark import Benchmark
 from rolloutlib.evals._recorders import Recorders
 from rolloutlib.evals._results import BenchmarkResult, attach_results
 from rolloutlib.evals._settings import AnyPolicy, PolicySettings, make_recorder
+from rolloutlib.evals._stopping_events import on_event_of
 from rolloutlib.rollouts import (
     AsyncBatchedPolicy,
     AsyncCollector,
@@ -64,7 +65,7 @@ def play(
                     raise
             if error is not None:
                 raise error
-        return plan.recorder.conclude()
+        return plan.recorder.results()
 
 
 async def aplay(
@@ -80,7 +81,7 @@ async def aplay(
     plan.refuse_closed_policy()
     with plan.attaching():
         await plan.drive()
-        return plan.recorder.conclude()
+        return plan.recorder.results()
 
 
 class _Plan:
@@ -122,7 +123,7 @@ class _Plan:
             "max_failures": settings.max_failures,
             "retry": settings.retry,
             "timeouts": settings.timeouts,
-            "on_event": settings.on_event,
+            "on_event": on_event_of(settings.on_event, self.recorder.stoppings),
             "store": self.recorder,
         }
         self._run: AsyncCollector[Any, Any, Any] | None = None
@@ -185,7 +186,8 @@ class _Plan:
         except BaseException as error:
             if self.recorder.prepared:
                 self._rescue(error)
-                attach_results(error, self.recorder.results())
+                results = self.recorder.results().items()  # those that are over come first
+                attach_results(error, dict(sorted(results, key=lambda pair: not pair[1].is_over)))
             raise
 
     def _rescue(self, error: BaseException) -> None:

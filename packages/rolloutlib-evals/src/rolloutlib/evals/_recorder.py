@@ -99,6 +99,11 @@ class Recorder:
         return made
 
     @property
+    def stoppings(self) -> Sequence[Stopping]:
+        """What tells when the run may stop early, if anything does."""
+        return () if self._stopping is None else (self._stopping,)
+
+    @property
     def samples(self) -> Sequence[Sample] | _Needed:
         """The samples to play: all, or as many as it takes until the run may stop."""
         samples = self._samples.samples
@@ -123,16 +128,6 @@ class Recorder:
             interval=None if stopping is None else stopping.interval,
             stopped_early=stopping is not None and stopping.is_over and num_remaining > 0,
         )
-
-    def conclude(self) -> dict[str, BenchmarkResult]:
-        """Return the figures of a run that has come to its end, by the name of the benchmark.
-
-        Of one that has stopped early the log loses the samples that were in play beyond its last.
-        """
-        stopping = self._stopping
-        if self._log is not None and stopping is not None and stopping.is_over:
-            self._log.remove(lambda group: stopping.is_beyond(EvaluationRecord.from_group(group)))
-        return self.results()
 
     def rescue(self, group: AnyGroup) -> None:
         """Record a sample that has ended and that an exception kept from being handed out.
@@ -250,7 +245,7 @@ class Recorder:
         self._until = time.perf_counter()
         if self._stopping is not None:
             if self._stopping.is_over:
-                return  # it will not be part of the run
+                return  # the log keeps it, and the result does not count it
             self._stopping.check(record)
             self._stopping.add(record)
         self._num_errors += record.score is None

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from rolloutlib.evals._recorder import AnyGroup, Recorder
 from rolloutlib.evals._results import BenchmarkResult
 from rolloutlib.evals._samples import Sample
+from rolloutlib.evals._stopping import Stopping
 
 __all__ = ["Recorders"]
 
@@ -36,6 +37,11 @@ class Recorders:
         return all(recorder.prepared for recorder in self._recorders)
 
     @property
+    def stoppings(self) -> Sequence[Stopping]:
+        """What tells when the benchmarks may stop early, if anything does."""
+        return [stopping for recorder in self._recorders for stopping in recorder.stoppings]
+
+    @property
     def samples(self) -> _Places:
         """The samples to play. They have a length, as what need not be read on a thread."""
         return _Places(self._places, sum(len(recorder.samples) for recorder in self._recorders))
@@ -57,14 +63,10 @@ class Recorders:
         return await self._recorders[place[0]].amake_env(place[1])
 
     def results(self) -> dict[str, BenchmarkResult]:
-        """Return the figures so far of the benchmarks that were begun, those that are whole first."""
+        """Return the figures so far of the benchmarks that were begun, in their order."""
         num_begun = 1 + max((number for number, _ in self._begun), default=0)
-        results = _merged(recorder.results() for recorder in self._recorders[:num_begun])
-        return dict(sorted(results.items(), key=lambda pair: pair[1].num_remaining > 0))
-
-    def conclude(self) -> dict[str, BenchmarkResult]:
-        """Return the figures of a run that has come to its end."""
-        return _merged(recorder.conclude() for recorder in self._recorders)
+        results = [recorder.results() for recorder in self._recorders[:num_begun]]
+        return {name: result for each in results for name, result in each.items()}
 
     def rescue(self, group: AnyGroup) -> None:
         """Record a sample that has ended and that an exception kept from being handed out."""
@@ -130,10 +132,6 @@ class _Places:
 
     def __iter__(self) -> Iterator[Place]:
         return self._places()
-
-
-def _merged(results: Iterable[dict[str, BenchmarkResult]]) -> dict[str, BenchmarkResult]:
-    return {name: result for part in results for name, result in part.items()}
 
 
 def _unplaced(group: AnyGroup) -> AnyGroup:

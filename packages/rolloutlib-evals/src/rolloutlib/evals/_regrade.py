@@ -17,6 +17,7 @@ from rolloutlib.evals._records import EvaluationRecord
 from rolloutlib.evals._replay import OtherBenchmarkError, Replay
 from rolloutlib.evals._results import BenchmarkResult
 from rolloutlib.evals._samples import item_names
+from rolloutlib.evals._stopping import Stopping
 from rolloutlib.rollouts import (
     PolicyOutput,
     RolloutError,
@@ -75,7 +76,11 @@ def regrade_log(
     """
     log = read_log(path, decode=decode)
     regrade = _grader(benchmark, grade, max_steps=log.header["max_steps"])
-    groups = _regrade(read_groups(path, decode=log.decode), regrade)
+    groups: Iterable[AnyGroup] = read_groups(path, decode=log.decode)
+    stopping = Stopping.from_header(log.header, log)
+    if stopping is not None:  # what the run does not count stays out
+        groups = filter(lambda group: stopping.has(EvaluationRecord.from_group(group)), groups)
+    groups = _regrade(groups, regrade)
     if to is None:
         return log.result(map(EvaluationRecord.from_group, groups))
     if os.path.lexists(to):

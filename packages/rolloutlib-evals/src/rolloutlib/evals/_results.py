@@ -39,7 +39,8 @@ class BenchmarkResult:
         records: One record a sample, in the order of the items and then of the epochs.
         metadata: The benchmark's metadata.
         component_counts: Over how many samples each mean in `components` was taken.
-        num_remaining: How many samples the run was stopped before it finished; 0 for a whole run.
+        num_remaining: How many samples are left out: the run was stopped before it finished them, or it
+            stopped early and did not need them; 0 for a whole run.
         num_credited: How many samples scored more than 0, and were not truncated. Of a score with the
             component "correct" it is that which counts, here and for the next two: a scorer may give
             something for the form of a wrong answer.
@@ -48,7 +49,8 @@ class BenchmarkResult:
             far as their scores tell it: those of the built-in benchmarks do.
         interval: Of a run with `stop_when`, the interval of its score, which is valid although the run
             may have stopped when it was narrow; else None.
-        stopped_early: Whether that is so. The samples that were not needed are in `num_remaining`.
+        stopped_early: Whether that is so. The samples that were not needed are in `num_remaining`, those
+            too that were in play by then and that the log has.
     """
 
     name: str
@@ -170,6 +172,11 @@ class BenchmarkResult:
     def num_expected(self) -> int:
         """How many samples a whole run has."""
         return self.num_examples + self.num_remaining
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all samples have a record, or the run has stopped early."""
+        return self.num_remaining == 0 or self.stopped_early
 
     @property
     def item_scores(self) -> dict[str, list[float | None]]:

@@ -88,10 +88,12 @@ def run_benchmark(
             name of its function or class.
         metadata: Further facts for the log.
         stop_when: End the run as soon as the interval of its score is narrow enough. The result has
-            the samples up to there, and the interval. Needs `shuffle`, and plays all epochs of an item
-            before the next item.
+            the samples up to there, and the interval; what else was in play is in the log alone. Needs
+            `shuffle`, and plays all epochs of an item before the next item.
         retry_failed: Play the samples again that failed in earlier runs with the log, with the seeds
-            that they had; the log loses their failures before the run begins, and nothing else.
+            that they had; the log loses their failures before the run begins, and nothing else. With
+            `stop_when` the result is that of a run in which they had not failed, which may have fewer
+            samples than the log.
 
     Raises:
         TypeError: An argument has the wrong type, or none of `evaluate` and `policy` is given, or

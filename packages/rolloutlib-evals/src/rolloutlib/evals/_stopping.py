@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ from rolloutlib.evals._records import EvaluationRecord
 from rolloutlib.evals.statistics import ConfidenceSequence, Interval
 from rolloutlib.evals.statistics._estimates import mean_of
 
-__all__ = ["StopWhen", "Stopping"]
+__all__ = ["ScoreRangeError", "StopWhen", "Stopping"]
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,9 @@ class StopWhen:
     the scores in the shuffled order of the items, not in that in which they end, so that what is quick
     does not count first; of an item with several epochs it takes the mean. A sample that failed counts
     `low` for the lower end and `high` for the upper one.
+
+    A run has the samples up to the first item at which the interval is narrow enough, whatever else was
+    in play. What ended beyond it stays in the log, and no figure counts it.
 
     Attributes:
         width: The width of the interval at which to stop, in units of the score.
@@ -46,6 +49,19 @@ class StopWhen:
     def sequence(self) -> ConfidenceSequence:
         """Return the intervals before the first score."""
         return ConfidenceSequence(self.width, self.confidence, low=self.low, high=self.high)
+
+
+class ScoreRangeError(ValueError):
+    """Raised where a score lies outside the range of a rule.
+
+    Args:
+        found: Which score of which sample it is.
+        message: That, and what to do about it.
+    """
+
+    def __init__(self, found: str, message: str) -> None:
+        super().__init__(message)
+        self.found = found
 
 
 class Stopping:
@@ -78,6 +94,16 @@ class Stopping:
         return {name: float(value) for name, value in dataclasses.asdict(self._rule).items()}
 
     @property
+    def width(self) -> float:
+        """The width at which the run is to stop."""
+        return self._rule.width
+
+    @property
+    def num_items(self) -> int:
+        """How many items the interval rests on, the first ones."""
+        return self.num_samples // self._epochs
+
+    @property
     def interval(self) -> Interval:
         """The interval so far, valid whenever one looks at it."""
         low, high = self._lowest.interval, self._highest.interval
@@ -108,31 +134,45 @@ class Stopping:
         """Refuse a score that lies outside the range of the rule.
 
         Raises:
-            ValueError: It does.
+            ScoreRangeError: It does.
         """
         low, high = self._rule.low, self._rule.high
         if record.score is not None and not low <= record.score.value <= high:
+            found = f"item {record.item_id!r} scored {record.score.value!r} in epoch {record.epoch}"
             msg = (
-                f"item {record.item_id!r} scored {record.score.value!r} in epoch {record.epoch}, and "
-                f"stop_when needs scores from {low!r} to {high!r}: say StopWhen(..., low=, high=), "
-                "and begin another log"
+                f"{found}, and stop_when needs scores from {low!r} to {high!r}: say "
+                "StopWhen(..., low=, high=), and begin another log"
             )
-            raise ValueError(msg)
+            raise ScoreRangeError(found, msg)
+
+    def has(self, record: EvaluationRecord) -> bool:
+        """Tell whether the run has a sample: if it stops, one of those that the interval rests on."""
+        if not self.is_over:
+            return True
+        return record.position is not None and record.position < self.num_samples
 
     def kept(self, records: Iterable[EvaluationRecord]) -> list[EvaluationRecord]:
-        """Return the samples that the run has: if it stops, those up to there."""
-        return [record for record in records if not self.is_over or not self.is_beyond(record)]
-
-    def is_beyond(self, record: EvaluationRecord) -> bool:
-        """Tell whether a sample comes after the last one that the interval rests on."""
-        return record.position is None or record.position >= self.num_samples
+        """Return the samples that the run has."""
+        return [record for record in records if self.has(record)]
 
     @staticmethod
     def from_header(
-        settings: Any, epochs: int, records: Iterable[EvaluationRecord], *, can_stop: bool
-    ) -> Stopping:
-        """Return what becomes of a run with the settings of a header."""
-        stopping = Stopping(StopWhen(**settings), epochs, can_stop=can_stop)
+        header: Mapping[str, Any],
+        records: Iterable[EvaluationRecord],
+        *,
+        graded_anew: bool = False,
+    ) -> Stopping | None:
+        """Return what becomes of a run with the header of a log, or None if it could not stop early.
+
+        Args:
+            header: The header.
+            records: The records of the log. They are only read if they are needed.
+            graded_anew: Whether they were, since: then nothing stops by them.
+        """
+        if header.get("stop_when") is None:
+            return None
+        can_stop = not graded_anew and "regraded" not in header
+        stopping = Stopping(StopWhen(**header["stop_when"]), header["epochs"], can_stop=can_stop)
         for record in records:
             stopping.add(record)
         return stopping

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from rolloutlib.evals.statistics import mean_score
+from rolloutlib.evals._stopping import Stopping
+from rolloutlib.evals._stopping_events import StoppingEvent
+from rolloutlib.evals.statistics import Interval, mean_score
 from rolloutlib.rollouts import Progress, RolloutEvent, Trajectory
 
 __all__ = ["Tally", "short_name"]
@@ -32,12 +34,15 @@ class Tally:
         self._scores: dict[str, list[float | None]] = {}
         self._num_scores = 0
         self._failures: Counter[str] = Counter()
+        self._stoppings: Sequence[Stopping] = ()
         self._usage = 0
         self._words: tuple[int, str | None] = (0, None)
 
     def add(self, event: RolloutEvent) -> None:
         """Take an event."""
         self.progress = event.progress
+        if isinstance(event, StoppingEvent):
+            self._stoppings = event.stoppings
         trajectory, error = event.trajectory, event.error
         if event.kind == "step":
             self._stepped.add(event.seed)
@@ -71,15 +76,22 @@ class Tally:
 
     @property
     def score(self) -> str | None:
-        """The mean score so far with its interval; None before the first."""
+        """The mean score so far with its interval; None before the first.
+
+        Of a run that may stop early it is the interval by which it does; of several such benchmarks at
+        once there is none.
+        """
+        if self._stoppings:
+            return _stopping_words(self._scores_by_item(), self._stoppings)
         count, words = self._words
         if self._num_scores >= _FRESH * count and self._num_scores != count:
             count = self._num_scores
-            words = _score_words(
-                {item: list(each) for item, each in list(self._scores.items()) if each}
-            )
+            words = _score_words(self._scores_by_item())
             self._words = count, words
         return words
+
+    def _scores_by_item(self) -> dict[str, list[float | None]]:
+        return {item: list(each) for item, each in list(self._scores.items()) if each}
 
     def _is_kept(self, event: RolloutEvent) -> bool:
         """Tell whether an episode ends that has steps, of which none was told."""
@@ -107,11 +119,33 @@ def _score_words(scores: Mapping[str, list[float | None]]) -> str | None:
         return None
     estimate = mean_score(scores)
     interval = estimate.interval()
-    items = f"over {estimate.num_items:,} {'item' if estimate.num_items == 1 else 'items'}"
+    items = f"over {_items(estimate.num_items)}"
     if math.isnan(interval.low):
         return f"score {estimate.value:.3f} {items}"
-    ends = f"{interval.low:.3f} to {interval.high:.3f}"
-    return f"score {estimate.value:.3f}, {interval.confidence:.0%} interval {ends}, {items}"
+    return f"score {estimate.value:.3f}, {_interval(interval)}, {items}"
+
+
+def _stopping_words(
+    scores: Mapping[str, list[float | None]], stoppings: Sequence[Stopping]
+) -> str | None:
+    """Return the score of a run that may stop early; the interval is of the first items, without gaps."""
+    if not scores:
+        return None
+    estimate = mean_score(scores)
+    words = f"score {estimate.value:.3f} over {_items(estimate.num_items)}"
+    if len(stoppings) > 1:
+        return words
+    [stopping] = stoppings
+    interval, first = _interval(stopping.interval), _items(stopping.num_items)
+    return f"{words}, {interval} by the first {first}, stops at width {stopping.width:g}"
+
+
+def _items(count: int) -> str:
+    return f"{count:,} {'item' if count == 1 else 'items'}"
+
+
+def _interval(interval: Interval) -> str:
+    return f"{interval.confidence:.0%} interval {interval.low:.3f} to {interval.high:.3f}"
 
 
 def _usage(trajectory: Trajectory[Any, Any]) -> int:

@@ -81,7 +81,7 @@ def figures(report: Report) -> list[Figure]:
         found.append(Figure("score of completed", number(result.score_completed), note))
     note = f"{result.num_errors:,} failed, {result.num_truncated:,} truncated"
     if result.num_remaining:
-        note += f", {result.num_remaining:,} not played"
+        note += f", {result.num_remaining:,} not {'needed' if result.stopped_early else 'played'}"
     played = f"{result.num_completed:,} of {result.num_expected:,}"
     found.append(Figure("completed", played, note))
     lengths = report.lengths.values()
