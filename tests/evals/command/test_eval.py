@@ -68,6 +68,45 @@ def test_failed_samples_are_played_again_on_demand(server: ScriptedServer) -> No
     assert again.json["num_examples"] == 6
 
 
+def test_a_run_in_which_all_failed_tells_how_to_play_again(server: ScriptedServer) -> None:
+    server.plays(respond({"error": {"message": "no"}}, 400))
+    for _ in range(2):  # the second time nothing is played
+        failed = run(*ask(server))
+        assert failed.code == 1
+        again = failed.err.splitlines()[-2]
+        assert again.startswith("to play again what failed: rolloutlib eval lab:dataset ")
+        assert again.endswith(" --retry-failed")
+        assert "show runs/dataset-m.jsonl --outcome failed tells of each" in failed.err
+    assert "status 400: no" in run("show", "runs/dataset-m.jsonl", "--outcome", "failed").out
+
+
+@pytest.mark.parametrize("status", [401, 404, 405, 501])
+def test_a_server_that_will_answer_nobody_ends_the_run(server: ScriptedServer, status: int) -> None:
+    server.plays(respond({"error": {"message": "no"}}, status))
+    ended = run(*ask(server))
+    assert ended.code == 3
+    assert f"status {status}: no" in ended.err
+    assert run(*ask(server)).code == 3  # no failure is kept
+
+
+def test_a_score_beyond_what_an_early_stop_takes_is_told_in_words_of_the_command(
+    server: ScriptedServer, folder: Path
+) -> None:
+    text = (
+        "import lab\n"
+        "class Three(lab.Sum):\n    evaluate = lambda self, action: 3.0\n"
+        "dataset = lab.RLDataset([{'a': 1}], make_env=Three)\n"
+    )
+    (folder / "threes.py").write_text(text, encoding="utf-8")
+    server.plays(says("It is 1."))
+    ended = run(*ask(server, "--shuffle", "--stop-width", 0.5, target="threes:dataset"))
+    assert ended.code == 1
+    error = ended.err.splitlines()[-1]
+    assert "scored 3.0 in epoch 0, and --stop-width needs scores from 0 to 1" in error
+    assert "StopWhen" not in error
+    assert "Error:" not in error
+
+
 def test_a_run_stops_when_its_interval_is_narrow_enough(server: ScriptedServer) -> None:
     server.plays(says("It is 1."))
     options = ["--json", "--shuffle", "--stop-width", 0.99, "--concurrency", 1]
@@ -77,6 +116,8 @@ def test_a_run_stops_when_its_interval_is_narrow_enough(server: ScriptedServer) 
     assert result.interval is not None
     assert ended.json["interval"]["method"] == result.interval.method
     assert ended.json["interval"]["high"] == result.interval.high
+    assert ended.json["stopped_early"]
+    assert f"95% interval {result.interval.low:.3f} to {result.interval.high:.3f} by" in ended.err
     refused = run(*ask(server, "--stop-width", 0.5))
     assert refused.code == 2
     assert "shuffle" in refused.err
@@ -215,7 +256,10 @@ def test_a_run_in_which_all_fails_ends_with_1(server: ScriptedServer) -> None:
     ended = run(*ask(server, "--max-retries", 0, "--json"))
     assert ended.code == 1
     assert ended.json["num_errors"] == 6
-    assert "all of 6 samples failed: rolloutlib show runs/dataset-m.jsonl tells why" in ended.err
+    assert (
+        "all of 6 samples failed: rolloutlib show runs/dataset-m.jsonl --outcome failed tells of each"
+        in ended.err
+    )
 
 
 def test_a_run_that_is_given_up_tells_what_it_has(server: ScriptedServer) -> None:

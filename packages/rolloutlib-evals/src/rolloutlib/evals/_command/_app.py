@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
+from pydantic import ValidationError
 from typer.core import TyperGroup
 
 import rolloutlib
@@ -108,8 +109,8 @@ def _tell(error: Exception, *, debug: bool) -> ExitCode:
     if isinstance(error, typer.TyperException):  # of an option
         place = getattr(getattr(error, "ctx", None), "command_path", "rolloutlib")
         if text := error.format_message():  # `rolloutlib` alone shows its help
-            text = text.replace("Value error, ", "")  # of pydantic, which reads options
-            tell_error(f"{text.rstrip('.')} (see {place} --help)")
+            text = text.replace("Value error, ", "").rstrip(".")  # of pydantic, which reads options
+            tell_error(f"{text}{_value_words(error, text)} (see {place} --help)")
         return ExitCode.USAGE
     if isinstance(error, CommandError):
         tell_error(str(error))
@@ -117,3 +118,12 @@ def _tell(error: Exception, *, debug: bool) -> ExitCode:
     hint = "" if debug else " (--debug shows where)"
     tell_error(f"{describe(error)}{hint}")
     return ExitCode.BROKEN
+
+
+def _value_words(error: typer.TyperException, text: str) -> str:
+    """Return words on the value of an option that cannot be read, unless a text has it."""
+    if not isinstance(error.__cause__, ValidationError):
+        return ""
+    [first, *_] = error.__cause__.errors(include_url=False)
+    value = repr(first["input"])
+    return "" if value in text else f", got {value}"

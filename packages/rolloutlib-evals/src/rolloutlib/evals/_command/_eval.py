@@ -34,7 +34,7 @@ from rolloutlib.evals._command._runs import (
 from rolloutlib.evals._command._sources import complete_benchmark, read_source
 from rolloutlib.evals._run import arun_benchmark
 from rolloutlib.evals._samples import item_names
-from rolloutlib.evals._stopping import StopWhen
+from rolloutlib.evals._stopping import ScoreRangeError, StopWhen
 
 
 def evaluate(
@@ -138,20 +138,24 @@ def evaluate(
     shared = run_arguments(run, model)
 
     async def play(gate: Gate, concurrency: int) -> None:
-        await arun_benchmark(
-            source,
-            policy=gate,
-            model=name,
-            log=path,
-            concurrency=concurrency,
-            fail_fast=run.fail_fast,
-            max_errors=max_errors,
-            stop_when=stop_when,
-            retry_failed=retry_failed,
-            on_event=gate.on_event,
-            **samples,
-            **shared,
-        )
+        try:
+            await arun_benchmark(
+                source,
+                policy=gate,
+                model=name,
+                log=path,
+                concurrency=concurrency,
+                fail_fast=run.fail_fast,
+                max_errors=max_errors,
+                stop_when=stop_when,
+                retry_failed=retry_failed,
+                on_event=gate.on_event,
+                **samples,
+                **shared,
+            )
+        except ScoreRangeError as error:
+            msg = f"{error.found}, and --stop-width needs scores from 0 to 1; run without it"
+            raise CommandError(msg, ExitCode.NOT_MET) from error
 
     ended = play_run(
         play,
@@ -165,7 +169,7 @@ def evaluate(
     )
     report = read_run(path)
     result = report.result
-    is_interrupted = ended.was_interrupted and result.num_remaining > 0
+    is_interrupted = ended.was_interrupted and not result.is_over
     resume = resume_command(context) if is_interrupted else None
     if output.json:
         write_json({**report_figures(report), "log": str(path), "resume": resume})
@@ -173,6 +177,8 @@ def evaluate(
         reports.print_summary(report, stdout())
         if not is_interrupted:
             tell(f"\nto read the samples: rolloutlib show {path} --samples, or --html FILE")
+        if result.num_errors and not is_interrupted:
+            tell(f"to play again what failed: {resume_command(context, '--retry-failed')}")
     code = conclude(
         ended,
         path,

@@ -46,6 +46,7 @@ def result_figures(result: BenchmarkResult) -> dict[str, Any]:
         "components": dict(result.components),
         "component_counts": dict(result.component_counts),
         **{name: getattr(result, name) for name in _COUNTS},
+        "stopped_early": result.stopped_early,
         "elapsed_seconds": result.elapsed_seconds,
     }
 

@@ -153,4 +153,4 @@ def _is_hopeless(error: Exception) -> bool:
     return status in _HOPELESS or (status is None and isinstance(error, ConnectionError))
 
 
-_HOPELESS = {401, 403, 404}
+_HOPELESS = {401, 403, 404, 405, 501}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -108,10 +109,13 @@ def conclude(
         tell(f"interrupted; {path} keeps what had ended, and this goes on:\n  {resume}")
         return ExitCode.INTERRUPTED
     if ended.failure is not None:
-        tell_error(f"{describe(ended.failure)}; not played: {counted(left, noun)}")
+        failure = ended.failure
+        told = str(failure) if isinstance(failure, CommandError) else describe(failure)
+        tell_error(f"{told}; not played: {counted(left, noun)}")
         return ExitCode.NOT_MET
     if failed and failed == played:
-        tell_error(f"all of {counted(failed, noun)} failed: rolloutlib show {path} tells why")
+        why = f"rolloutlib show {shlex.quote(str(path))} --outcome failed"
+        tell_error(f"all of {counted(failed, noun)} failed: {why} tells of each")
         return ExitCode.NOT_MET
     return ExitCode.OK
 

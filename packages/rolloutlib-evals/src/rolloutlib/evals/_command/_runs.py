@@ -100,10 +100,16 @@ def log_words(path: Path, noun: str, *, is_evaluation: bool) -> str:
     return f"log: {path}{there}"
 
 
-def resume_command(context: typer.Context) -> str:
-    """Return the command that goes on with the run, to be pasted into a shell."""
+def resume_command(context: typer.Context, option: str | None = None) -> str:
+    """Return the command that goes on with the run, to be pasted into a shell.
+
+    Args:
+        context: What the command was called with.
+        option: A further option, unless it is there.
+    """
     arguments: list[str] = context.obj or []
-    return shlex.join(["rolloutlib", *arguments])
+    more = [] if option is None or option in arguments else [option]
+    return shlex.join(["rolloutlib", *arguments, *more])
 
 
 def tools_of(benchmark: Benchmark[Any]) -> Any:
