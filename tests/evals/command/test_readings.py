@@ -158,6 +158,16 @@ def test_regrade_takes_a_function_or_a_benchmark(logs: tuple[str, str]) -> None:
     assert same["changed"] == ["sum-0", "sum-3"]
 
 
+def test_regrade_names_samples_as_show_does(server: ScriptedServer) -> None:
+    server.plays(says("It is 1."))
+    model = ("-m", "m", "--base-url", server.url)
+    log = run("eval", "lab:dataset", *model, "--epochs", 2, "--json").json["log"]
+    changed = run("regrade", log, "--grade", "lab:brief", "--json").json["changed"]
+    assert any(name.endswith("#0") for name in changed)
+    for name in changed:
+        assert run("show", log, name).code == 0
+
+
 def test_regrade_refuses_a_file_that_is_there_and_a_choice_of_two(logs: tuple[str, str]) -> None:
     assert "already" in run("regrade", logs[0], "--grade", "lab:brief", "--to", logs[1]).err
     for more in ([], ["lab:dataset", "--grade", "lab:brief"]):
@@ -184,7 +194,10 @@ def test_regrade_ends_with_1_if_samples_cannot_be_graded(
 def test_list_names_the_benchmarks_and_what_one_takes() -> None:
     assert run("list").out.split() == list_benchmarks()
     assert run("list", "--json").json == {"benchmarks": list_benchmarks()}
-    assert "-a few_shot=..." in run("list", "gsm8k").out
+    told = run("list", "gsm8k").out
+    assert "-a few_shot=..." in told
+    described = told[told.index("Args:") : told.index("Raises:")].splitlines()[1:-1]
+    assert all(line.startswith("    ") for line in described)  # on the 80 columns that there are
     arguments = {
         each["name"]: each for each in run("list", "reasoning_gym", "--json").json["arguments"]
     }

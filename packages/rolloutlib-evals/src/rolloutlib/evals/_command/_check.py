@@ -19,7 +19,7 @@ from rolloutlib.evals._benchmark import Benchmark
 from rolloutlib.evals._command._errors import CommandError, ExitCode
 from rolloutlib.evals._command._findings import Findings
 from rolloutlib.evals._command._options import Arguments, OutputOptions
-from rolloutlib.evals._command._output import stdout, tell, write_json
+from rolloutlib.evals._command._output import counted, stdout, tell, write_json
 from rolloutlib.evals._command._pairs import read_pairs
 from rolloutlib.evals._command._sources import (
     complete_benchmark,
@@ -242,7 +242,7 @@ def _check_grader(findings: Findings, grader: Any, path: str | None) -> None:
             grader, [(row["prompt"], row["reference"], row["answer"]) for row in rows]
         )
         tell_done(
-            f"{report.num_texts:,} texts about {report.num_cases:,} cases: {', '.join(report.properties)}"
+            f"{counted(report.num_texts, 'text')} about {counted(report.num_cases, 'case')}: {', '.join(report.properties)}"
         )
 
 

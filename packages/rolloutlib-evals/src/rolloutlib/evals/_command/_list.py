@@ -7,6 +7,7 @@ from textwrap import shorten
 from typing import Annotated, Any
 
 import typer
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -60,7 +61,10 @@ def list_(
         )
         table.add_row(Text(f"  -a {argument['name']}=..."), Text(default, "dim"))
     console.print(table)
-    console.print(Text(f"\n{text}"))
+    console.print()
+    for line in text.splitlines():  # what is too long for the console goes on below its beginning
+        words = line.lstrip()
+        console.print(Padding(Text(words), (0, 0, 0, len(line) - len(words))))
     return 0
 
 

@@ -112,8 +112,11 @@ def _new_error(before: BenchmarkResult, after: BenchmarkResult) -> str:
 def _changed(
     before: tuple[EvaluationRecord, ...], after: tuple[EvaluationRecord, ...]
 ) -> list[str]:
+    """Return the names of the samples whose scores differ, as `show` knows them."""
+    from rolloutlib.evals.reports._report import named_samples
+
     return [
-        f"{new.item_id}#{new.epoch}" if new.epoch else f"{new.item_id}"
-        for old, new in zip(before, after, strict=True)
+        name
+        for old, (name, new) in zip(before, named_samples(after).items(), strict=True)
         if (old.score and old.score.value) != (new.score and new.score.value)
     ]

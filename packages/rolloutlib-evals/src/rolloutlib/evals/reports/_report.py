@@ -14,7 +14,7 @@ from rolloutlib.evals.reports._conversation import conversation
 from rolloutlib.evals.statistics import Comparison, Estimate, Interval, compare, mean_score
 from rolloutlib.rollouts import Step
 
-__all__ = ["Change", "Report", "item_name"]
+__all__ = ["Change", "Report", "item_name", "named_samples"]
 
 Change: TypeAlias = Literal["better", "worse", "equal"]
 """How an item fares against the baseline."""
@@ -63,7 +63,7 @@ class Report:
         self.baseline = baseline
         self.estimate: Estimate = mean_score(_item_scores(result))
         self.interval: Interval = result.interval or self.estimate.interval()
-        self.samples: Mapping[str, EvaluationRecord] = _named(result)
+        self.samples: Mapping[str, EvaluationRecord] = named_samples(result.records)
         self.comparison: Comparison | None = None
         if baseline is not None:
             self.comparison = compare(baseline.estimate, self.estimate, on_common_items=True)
@@ -181,6 +181,18 @@ def item_name(record: EvaluationRecord) -> str:
     return str(record.index) if record.item_id is None else record.item_id
 
 
+def named_samples(records: Sequence[EvaluationRecord]) -> dict[str, EvaluationRecord]:
+    """Return the samples of a result by the names that `Report.samples` tells of."""
+    several = any(record.epoch for record in records)
+    samples: dict[str, EvaluationRecord] = {}
+    for record in records:
+        name = f"{item_name(record)}#{record.epoch}" if several else item_name(record)
+        while name in samples:  # items of a data set that is collected from may have one name
+            name = f"{name}@{record.index}"
+        samples[name] = record
+    return samples
+
+
 def _steps(record: EvaluationRecord) -> Sequence[Step[Any, Any]]:
     return () if record.trajectory is None else record.trajectory.steps
 
@@ -193,17 +205,6 @@ def _said(name: str, record: EvaluationRecord) -> str:
             parts += [turn.text, turn.reasoning or ""]
             parts += [text for call in turn.calls for text in (call.name, call.arguments)]
     return "\n".join(parts).casefold()
-
-
-def _named(result: BenchmarkResult) -> dict[str, EvaluationRecord]:
-    several = any(record.epoch for record in result.records)
-    samples: dict[str, EvaluationRecord] = {}
-    for record in result.records:
-        name = f"{item_name(record)}#{record.epoch}" if several else item_name(record)
-        while name in samples:  # items of a data set that is collected from may have one name
-            name = f"{name}@{record.index}"
-        samples[name] = record
-    return samples
 
 
 def _item_scores(result: BenchmarkResult) -> dict[str, list[float | None]]:
