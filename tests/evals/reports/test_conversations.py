@@ -123,5 +123,5 @@ def test_reasoning_and_images_are_told() -> None:
         *("user", "What is this?"),
         "[image] data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAA…",
         "[image] https://example.org/tracker.png",
-        *("assistant, reward 1, stop: stop", "It is very small.", "A dot."),
+        *("assistant, reward 1, stop: stop", "[reasoning] It is very small.", "A dot."),
     ]

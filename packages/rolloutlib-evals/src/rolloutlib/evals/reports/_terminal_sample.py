@@ -69,9 +69,10 @@ def _print_conversation(
     for said, found in marked(conversation(trajectory), score):
         thinking, turn, marks = take_thinking(said, found)
         console.print(Rule(Text(visible(_title(turn, trajectory))), align="left", style="dim"))
-        for thought in (turn.reasoning, thinking):
-            if thought is not None:
-                console.print(Text(visible(thought), "dim italic"))
+        if turn.reasoning is not None:
+            console.print(Text(f"[reasoning] {visible(turn.reasoning)}", "dim italic"))
+        if thinking is not None:  # with its tags
+            console.print(Text(visible(thinking), "dim italic"))
         for index, part in enumerate(turn.parts):
             if not isinstance(part, str):
                 url = part["url"] if len(part["url"]) <= _URL else f"{part['url'][:_URL]}…"
