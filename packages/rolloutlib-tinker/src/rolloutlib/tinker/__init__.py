@@ -1,0 +1,3 @@
+"""Sampling from Tinker, and its training data from trajectories."""
+
+__all__: list[str] = []
