@@ -1,3 +1,5 @@
 """Sampling from Tinker, and its training data from trajectories."""
 
-__all__: list[str] = []
+from rolloutlib.tinker._datums import LossName, to_datums
+
+__all__ = ["LossName", "to_datums"]
