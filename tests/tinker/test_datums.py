@@ -10,8 +10,14 @@ import pytest
 import tinker
 
 from rolloutlib import Score, Step, Trajectory, TrajectoryGroup
-from rolloutlib.tinker import LossName, to_datums
-from rolloutlib.training import InvalidRowsError, TokenSequence, assemble_rows, group_mean
+from rolloutlib.tinker import LossName, read_logprobs, to_datums
+from rolloutlib.training import (
+    InvalidRowsError,
+    TokenSequence,
+    assemble_rows,
+    estimate_kl,
+    group_mean,
+)
 
 LOSSES: tuple[LossName, ...] = get_args(LossName)
 REINFORCED = [loss for loss in LOSSES if loss != "cross_entropy"]
@@ -132,3 +138,23 @@ def test_what_is_no_row_or_no_loss_is_refused() -> None:
         to_datums(ROWS, cast("Any", "gspo"))
     with pytest.raises(TypeError, match="row 0 must be a TokenSequence, got Trajectory"):
         to_datums(cast("Any", [ONE_TURN]))
+
+
+def output(*arrays: list[float], name: str = "logprobs") -> tinker.ForwardBackwardOutput:
+    return tinker.ForwardBackwardOutput(
+        "ArrayRecord",
+        [{name: tinker.TensorData(array, "float32", [len(array)])} for array in arrays],
+    )
+
+
+def test_what_the_trainer_computed_is_compared_with_what_the_sampler_said() -> None:
+    trained = output([-9, -0.375, -0.5, -9, -0.75], [-9, -9, -0.5])
+    estimate = estimate_kl(ROWS, read_logprobs(trained))
+    assert estimate.num_tokens == 4
+    assert estimate.max_difference == 0.125
+    assert estimate.k1 == 0.125 / 4
+
+
+def test_an_output_without_log_probabilities_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"row 0 has no logprobs, only \['loss'\]"):
+        read_logprobs(output([1.0], name="loss"))

@@ -1,5 +1,5 @@
 """Sampling from Tinker, and its training data from trajectories."""
 
-from rolloutlib.tinker._datums import LossName, to_datums
+from rolloutlib.tinker._datums import LossName, read_logprobs, to_datums
 
-__all__ = ["LossName", "to_datums"]
+__all__ = ["LossName", "read_logprobs", "to_datums"]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from rolloutlib.training import InvalidRowsError, RowProblem, TokenSequence, verify_rows
 
 if TYPE_CHECKING:
-    from tinker import Datum
+    from tinker import Datum, ForwardBackwardOutput
 
 LossName: TypeAlias = Literal["cross_entropy", "importance_sampling", "ppo", "cispo", "dro"]
 """The losses of Tinker that a row has the numbers for."""
@@ -65,6 +65,32 @@ def to_datums(
     if problems := _problems(rows, loss_fn, max_tokens):
         raise InvalidRowsError(problems)
     return [_datum(row, loss_fn) for row in rows]
+
+
+def read_logprobs(output: ForwardBackwardOutput) -> list[NDArray[np.float32]]:
+    """Return the log probabilities that `forward` or `forward_backward` computed, row by row.
+
+    They are those of the weights before the step, and fit the rows that the datums came from, so that
+    `estimate_kl(rows, read_logprobs(output))` compares them with those of the sampler.
+
+    Args:
+        output: What the future of either returned.
+
+    Returns:
+        For each row, in order, the natural log probability of each of its tokens, of the shape of the
+        row; NaN for the first token, which nothing predicts.
+
+    Raises:
+        ValueError: The output has no log probabilities, as with a loss that returns none.
+    """
+    found: list[NDArray[np.float32]] = []
+    for number, each in enumerate(output.loss_fn_outputs):
+        if "logprobs" not in each:
+            msg = f"the output of row {number} has no logprobs, only {sorted(each)}"
+            raise ValueError(msg)
+        predicted = each["logprobs"].to_numpy().astype(np.float32)
+        found.append(np.concatenate((np.full(1, np.nan, np.float32), predicted)))
+    return found
 
 
 def _problems(
