@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any, cast, get_args
 
@@ -38,6 +39,7 @@ GROUP: TrajectoryGroup[str, str, str] = TrajectoryGroup(
     "item", "item", [TWO_TURNS, ONE_TURN], [Score(1.0), Score(0.0)]
 )
 ROWS, _ = assemble_rows(GROUP, advantages=group_mean)
+CONTEXT = [[math.nan, -0.25, -0.25, -0.25, -0.25, -0.25], [math.nan, -1.0, -2.0, -4.0]]
 
 
 def numbers(datum: tinker.Datum) -> dict[str, list[Any]]:
@@ -72,13 +74,38 @@ def test_cross_entropy_weighs_by_the_advantages_if_there_are_any() -> None:
 @pytest.mark.parametrize("loss", LOSSES)
 def test_a_loss_is_given_what_it_reads_in_its_types_and_nothing_else(loss: LossName) -> None:
     names = ("weights",) if loss == "cross_entropy" else ("logprobs", "advantages")
-    for row, datum in zip(ROWS, to_datums(ROWS, loss), strict=True):
+    context = CONTEXT if loss == "dro" else None
+    datums = to_datums(ROWS, loss, context_logprobs=context)
+    for row, datum in zip(ROWS, datums, strict=True):
         inputs = datum.loss_fn_inputs
         assert set(inputs) == {"target_tokens", *names}
         assert inputs["target_tokens"].dtype == "int64"
         assert {inputs[name].dtype for name in names} == {"float32"}
         assert all(tensor.shape == [len(row) - 1] for tensor in inputs.values())
         assert datum.model_input.length == len(row) - 1
+
+
+def test_dro_is_told_what_the_trainer_thinks_of_the_context() -> None:
+    one, two = to_datums(ROWS, "dro", context_logprobs=CONTEXT)
+    assert numbers(one)["logprobs"] == [-0.25, -0.375, -0.5, -0.25, -0.75]
+    assert numbers(two)["logprobs"] == [-1, -2, -0.375]
+
+
+@pytest.mark.parametrize(
+    ("loss", "context", "message"),
+    [
+        ("dro", None, "dro penalises tokens that are not to be trained"),
+        ("ppo", CONTEXT, "context_logprobs are for dro, ppo does not read them"),
+        ("dro", CONTEXT[:1], "must be of the lengths of the 2 rows"),
+        ("dro", [CONTEXT[0], CONTEXT[0]], "must be of the lengths of the 2 rows"),
+        ("dro", [CONTEXT[0], [0, 0, math.nan, 0]], "of row 1 must be finite"),
+    ],
+)
+def test_what_does_not_tell_of_the_context_is_refused(
+    loss: LossName, context: list[list[float]] | None, message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        to_datums(ROWS, loss, context_logprobs=context)
 
 
 def test_rows_without_advantage_stay_in_their_place() -> None:

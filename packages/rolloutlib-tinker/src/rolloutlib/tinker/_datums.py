@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rolloutlib.tinker._sdk import load
 from rolloutlib.training import InvalidRowsError, RowProblem, TokenSequence, verify_rows
 
 if TYPE_CHECKING:
-    from tinker import Datum, ForwardBackwardOutput
+    from tinker import Datum, ForwardBackwardOutput, TensorData
 
 LossName: TypeAlias = Literal["cross_entropy", "importance_sampling", "ppo", "cispo", "dro"]
 """The losses of Tinker that a row has the numbers for."""
@@ -22,13 +23,21 @@ def to_datums(
     loss_fn: LossName = "importance_sampling",
     *,
     max_tokens: int | None = None,
+    context_logprobs: Iterable[Sequence[float] | NDArray[Any]] | None = None,
 ) -> list[Datum]:
     """Return rows as the data of Tinker's `forward_backward`, one `Datum` a row, in their order.
 
     The model reads all tokens of a row but the last, and is to predict all but the first: position i
     of every input of the loss is about token i + 1 of the row. Where that token is not to be trained,
-    its weight or its advantage and log probability are 0, so that it adds nothing to any of these
-    losses. They are sums over tokens, not means.
+    its weight is 0, or its advantage and log probability are, so that it adds nothing to the loss. The
+    losses are sums over tokens, not means.
+
+    The penalty of "dro" alone counts tokens without advantage too, and would train the prompts. It is
+    0 if those have the log probability that the trainer itself gives them, which a pass beforehand
+    tells:
+
+        passed = client.forward(to_datums(rows, "cross_entropy"), "cross_entropy").result()
+        datums = to_datums(rows, "dro", context_logprobs=read_logprobs(passed))
 
     A datum holds what its loss reads and nothing else, for the server refuses what it does not know:
     `target_tokens` (int64) and, for "cross_entropy", `weights`; for the others `logprobs`, of the
@@ -44,10 +53,14 @@ def to_datums(
             else each sampled token weighs 1.
         loss_fn: The loss that the datums are for, as `forward_backward` is told it too.
         max_tokens: How many tokens a row may have; by default any number.
+        context_logprobs: For "dro", the trainer's log probability of each token of each row; what they
+            say of tokens that are to be trained, or of the first, is not read.
 
     Raises:
+        ImportError: The SDK is not installed, or too old.
         TypeError: A row is none.
-        ValueError: There are no rows, or the loss is none of these.
+        ValueError: There are no rows, the loss is none of these, or `context_logprobs` are missing,
+            do not fit or are not what the loss reads.
         InvalidRowsError: Rows do not fit: one has nothing to train, numbers that are not finite, or
             none where the loss needs them; one is too long; or its first token is to be trained, for
             which the model has nothing to read. Of all rows, before anything is made of them.
@@ -64,7 +77,8 @@ def to_datums(
             raise TypeError(msg)
     if problems := _problems(rows, loss_fn, max_tokens):
         raise InvalidRowsError(problems)
-    return [_datum(row, loss_fn) for row in rows]
+    context = _context(rows, loss_fn, context_logprobs)
+    return [_datum(row, loss_fn, values) for row, values in zip(rows, context, strict=True)]
 
 
 def read_logprobs(output: ForwardBackwardOutput) -> list[NDArray[np.float32]]:
@@ -117,25 +131,47 @@ def _problems(
     return problems
 
 
-def _datum(row: TokenSequence, loss_fn: LossName) -> Datum:
-    from tinker import (  # noqa: PLC0415 - slow to import
-        Datum,
-        EncodedTextChunk,
-        ModelInput,
-        TensorData,
-    )
+def _context(
+    rows: Sequence[TokenSequence],
+    loss_fn: LossName,
+    logprobs: Iterable[Sequence[float] | NDArray[Any]] | None,
+) -> list[NDArray[Any]]:
+    """Return what stands in place of the log probabilities of tokens that are not to be trained."""
+    if (loss_fn == "dro") != (logprobs is not None):
+        msg = (
+            "dro penalises tokens that are not to be trained, unless it is told what the trainer "
+            "thinks of them: pass context_logprobs=, see to_datums"
+            if logprobs is None
+            else f"context_logprobs are for dro, {loss_fn} does not read them"
+        )
+        raise ValueError(msg)
+    if logprobs is None:
+        return [np.zeros(len(row)) for row in rows]
+    context = [np.asarray(values) for values in logprobs]
+    if list(map(len, context)) != list(map(len, rows)):
+        msg = f"context_logprobs must be of the lengths of the {len(rows)} rows, one each"
+        raise ValueError(msg)
+    for number, (row, values) in enumerate(zip(rows, context, strict=True)):
+        if not np.isfinite(values[1:][~row.loss_mask[1:]]).all():
+            msg = f"context_logprobs of row {number} must be finite"
+            raise ValueError(msg)
+    return context
+
+
+def _datum(row: TokenSequence, loss_fn: LossName, context: NDArray[Any]) -> Datum:
+    tinker = load()
 
     def tensor(values: NDArray[Any], dtype: Literal["int64", "float32"]) -> TensorData:
         array = values[1:].astype(dtype)  # a copy, which nobody else writes to
-        return TensorData(data=array, dtype=dtype, shape=[len(array)])
+        return tinker.TensorData(data=array, dtype=dtype, shape=[len(array)])
 
     inputs = {"target_tokens": tensor(row.tokens, "int64")}
     if loss_fn == "cross_entropy":
         weights = row.loss_mask if row.advantages is None else row.advantages
         inputs["weights"] = tensor(weights, "float32")
     else:
-        for name in ("logprobs", "advantages"):
-            values = np.where(row.loss_mask, getattr(row, name), 0)
-            inputs[name] = tensor(values, "float32")
-    chunk = EncodedTextChunk(tokens=row.tokens[:-1].tolist())
-    return Datum(model_input=ModelInput(chunks=[chunk]), loss_fn_inputs=inputs)
+        logprobs = np.where(row.loss_mask, cast("NDArray[Any]", row.logprobs), context)
+        inputs["logprobs"] = tensor(logprobs, "float32")
+        inputs["advantages"] = tensor(cast("NDArray[Any]", row.advantages), "float32")
+    read = tinker.ModelInput.from_ints(row.tokens[:-1].tolist())
+    return tinker.Datum(model_input=read, loss_fn_inputs=inputs)
