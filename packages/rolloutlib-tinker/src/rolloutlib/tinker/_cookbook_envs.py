@@ -11,6 +11,7 @@ import anyio
 import gymnasium as gym
 
 from rolloutlib._calls import RefuseStrayCancellation, check_count, is_awaitable
+from rolloutlib._values import to_float
 from rolloutlib.envs import AsyncEnv, as_async
 from rolloutlib.rollouts import ActionT, EpisodeTruncated, ObservationT, PolicyOutput, Trajectory
 from rolloutlib.rollouts._episodes import noting
@@ -218,10 +219,10 @@ class CookbookEnv(Generic[ObservationT, ActionT]):
         else:
             if recorder.ended:
                 self._trajectory = recorder.trajectory()
-            step = cast("Trajectory[Any, Any]", self.trajectory).steps[-1]
-            reward = step.reward
-            metrics |= read_metrics(step.info)
-            logs |= {name: fact for name, fact in step.info.items() if isinstance(fact, str)}
+            _, given, _, _, info = result
+            reward = to_float(given, "reward")
+            metrics |= read_metrics(info)
+            logs |= {name: fact for name, fact in info.items() if isinstance(fact, str)}
         if self._trajectory is None:
             read = self._show(observation)
         else:
