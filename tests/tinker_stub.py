@@ -104,15 +104,21 @@ class TinkerStub:
 
     def say(self, *texts: Sequence[int]) -> None:
         """Sample these tokens, for one sample after the other."""
-        left = iter(texts)
-        self.sample = lambda body: [Sampled(next(left)) for _ in range(body["num_samples"])]
+        left = list(texts)
+        self.sample = lambda body: [Sampled(left.pop(0)) for _ in range(body["num_samples"])]
 
     def wait(self) -> None:
         """Wait until the server is closed."""
         self._ended.wait(60)
 
     def answer(self, path: str, body: Any) -> Behaviour | bytes:
-        """Return the answer to a request."""
+        """Return the answer to a request; what goes wrong is told, lest the SDK try it for hours."""
+        try:
+            return self._answer(path, body)
+        except Exception as error:
+            return Reply(422, {"error": f"the stub failed: {error!r}"})
+
+    def _answer(self, path: str, body: Any) -> Behaviour | bytes:
         name = path.removeprefix("/api/v1/").partition("?")[0]
         with self._lock:
             self.paths.append(name)
@@ -130,9 +136,10 @@ class TinkerStub:
         return Reply(200, {**_PLAIN.get(name, {}), **(self.config if "config" in name else {})})
 
     def _take(self, body: Any) -> Reply:
-        sequences = list(self.sample(body))
-        promise = f"promise-{len(self._promises)}"
-        self._promises[promise] = sequences
+        promise = f"promise-{body['sampling_session_id']}-{body['seq_id']}"
+        if promise not in self._promises:  # else the SDK has sent the request again
+            self._promises[promise] = list(self.sample(body))
+        sequences = self._promises[promise]
         ids = [f"{promise}-{index}" for index in range(len(sequences))]
         return Reply(200, {"request_id": promise, "sample_sequence_ids": ids})
 

@@ -55,8 +55,8 @@ class Chats:
     def find(self, messages: Messages, *, seed: int | None, step: int) -> ChatTokens:
         """Return the tokens of a conversation, to be asked for the prompt of the same messages.
 
-        Once a step: a call that samples again after a failure uses what it was given before. Safe to
-        call from several threads.
+        Asked again at the same step, to sample anew after a failure, say, it has the same prompt. Safe
+        to call from several threads.
 
         Args:
             messages: The observation: the whole conversation.
@@ -78,6 +78,9 @@ class Chats:
                         chat = self._take((seed, digest), messages[index])
                     if chat is not None:
                         break
+                else:
+                    if known := self._chats.get((seed, now)):
+                        chat = known[-1].again()
             if chat is None:
                 chat = ChatTokens(self._tokenizer, resumed=step > 0)
             self._keep((seed, now), chat)

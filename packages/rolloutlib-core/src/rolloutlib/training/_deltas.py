@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import Any
 
@@ -87,6 +88,12 @@ class ChatTokens:
             msg = "add() takes what was sampled for a prompt: call prompt() first, then add() once"
             raise ValueError(msg)
         self._sampled = to_ids(sampled, "sampled")
+
+    def again(self) -> ChatTokens:
+        """Return the tokens of the same conversation up to the last prompt, to sample for it anew."""
+        other = copy.copy(self)
+        other._sampled = None
+        return other
 
     def _extend(self, messages: list[dict[str, Any]], text: str) -> list[int] | None:
         """Return the ids so far with those of the new messages, or None where that is not valid."""
