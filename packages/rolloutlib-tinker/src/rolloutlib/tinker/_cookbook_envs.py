@@ -8,11 +8,10 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeAlias, cast
 
 import anyio
-import gymnasium as gym
 
 from rolloutlib._calls import RefuseStrayCancellation, check_count, is_awaitable
 from rolloutlib._values import to_float
-from rolloutlib.envs import AsyncEnv, as_async
+from rolloutlib.envs import AsyncEnv, Env, as_async
 from rolloutlib.rollouts import ActionT, EpisodeTruncated, ObservationT, PolicyOutput, Trajectory
 from rolloutlib.rollouts._episodes import noting
 from rolloutlib.rollouts._recorder import Recorder
@@ -27,7 +26,7 @@ from rolloutlib.tinker._sdk import load
 if TYPE_CHECKING:
     import tinker
 
-AnyEnv: TypeAlias = gym.Env[ObservationT, ActionT] | AsyncEnv[ObservationT, ActionT]
+AnyEnv: TypeAlias = Env[ObservationT, ActionT] | AsyncEnv[ObservationT, ActionT]
 # The sampler is the cookbook's, and tells an environment no log probabilities.
 _OPTIONS: PolicyOptions = {"max_tokens": 1, "max_incomplete": None, "max_chats": 1}
 
