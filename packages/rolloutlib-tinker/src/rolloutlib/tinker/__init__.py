@@ -1,5 +1,6 @@
 """Sampling from Tinker, and its training data from trajectories."""
 
+from rolloutlib.tinker._async_policy import AsyncTinkerPolicy
 from rolloutlib.tinker._cookbook_adapters import AsyncFromCookbook, TokenPrompt
 from rolloutlib.tinker._cookbook_envs import CookbookEnv
 from rolloutlib.tinker._cookbook_groups import CookbookDataset, CookbookGroupBuilder
@@ -13,7 +14,7 @@ from rolloutlib.tinker._errors import (
     ServerUnavailableError,
 )
 from rolloutlib.tinker._options import PolicyOptions
-from rolloutlib.tinker._policies import AsyncTinkerPolicy, TinkerPolicy
+from rolloutlib.tinker._policy import TinkerPolicy
 from rolloutlib.tinker._prompts import TinkerPrompt
 from rolloutlib.tinker._renderers import ChatTemplateRenderer, Renderer, Termination
 

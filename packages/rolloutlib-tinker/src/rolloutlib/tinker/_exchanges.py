@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, cast
 
 from rolloutlib.rollouts import ActionT, EpisodeTruncated, PolicyOutput
 from rolloutlib.tinker._errors import (
@@ -14,22 +14,16 @@ from rolloutlib.tinker._errors import (
     ServerUnavailableError,
     read_error,
 )
-from rolloutlib.tinker._options import PolicyOptions, check_options, read_stop
-from rolloutlib.tinker._outputs import ActionKind, OutputReader
-from rolloutlib.tinker._prompts import Prompt, Prompts
-from rolloutlib.tinker._renderers import ChatTemplateRenderer, Renderer
+from rolloutlib.tinker._models import Model
+from rolloutlib.tinker._prompts import Prompt
 from rolloutlib.tinker._requests import Request, join_equal, request_seed
 from rolloutlib.tinker._sdk import is_future, is_sampler, load, submit, to_future
-from rolloutlib.tools import Tool, Toolset
-from rolloutlib.types import ToolDefinition
+from rolloutlib.tinker._tools import Tools, define_tools, with_tools
 
 if TYPE_CHECKING:
     import tinker
 
-Tools: TypeAlias = Toolset | Iterable[ToolDefinition | Tool[..., Any] | Callable[..., Any]]
 Outcome: TypeAlias = PolicyOutput[ActionT] | Exception
-
-RendererT = TypeVar("RendererT", bound=Renderer | None)
 
 
 class Exchange(Generic[ActionT]):
@@ -37,76 +31,43 @@ class Exchange(Generic[ActionT]):
 
     Args:
         sampler: A sampling client, or the future of one.
-        kind: Which actions the policy has.
-        tools: What the model may call.
-        renderer: One of the user's, or None for one over the tokenizer's chat template.
-        version: That of the policy's weights.
-        options: Those of the policy.
+        model: What is known of the model.
+        version: That of the client's weights.
 
     Raises:
-        TypeError: The sampler is none, something is no tool, or an option has the wrong type.
-        ValueError: An option is out of its range.
+        TypeError: The sampler is none.
     """
 
-    def __init__(
-        self,
-        sampler: object,
-        kind: ActionKind,
-        tools: Tools | None,
-        renderer: Renderer | None,
-        version: int | str | None,
-        options: PolicyOptions,
-    ) -> None:
-        check_options(options)
+    def __init__(self, sampler: object, model: Model[ActionT], version: int | str | None) -> None:
         if not (is_sampler(sampler) or is_future(sampler)):
             msg = f"sampler must be a tinker.SamplingClient or the future of one, got {sampler!r}"
             raise TypeError(msg)
+        self.model = model
         self.version = version
-        self.timeout = float(options.get("timeout") or _TIMEOUT)
+        self.timeout = float(model.options.get("timeout") or _TIMEOUT)
         self._sampler = sampler
-        self._kind: ActionKind = kind
-        self._tools = define_tools(tools)
-        self._renderer = renderer if tools is None else with_tools(renderer, self._tools)
-        self._options = options
-        self._preparing = threading.Lock()
-        self._prompts: Prompts | None = None
-        self._reader: OutputReader[ActionT] | None = None
+        self._waiting = threading.Lock()
         self._client: tinker.SamplingClient | None = None
-        self.place = "sampling"
 
     @property
     def is_prepared(self) -> bool:
-        """Whether there is a client, and a renderer."""
+        """Whether there is a client, and the model is known."""
         return self._client is not None
 
-    @property
-    def num_incomplete(self) -> int:
-        """How many answers lacked log probabilities."""
-        return 0 if self._reader is None else self._reader.num_incomplete
-
     def prepare(self) -> None:
-        """Wait for the client, and load the tokenizer, unless that has been done.
+        """Wait for the client, and learn of the model, unless that has been done.
 
         Raises:
             ModelServerError: There is no client.
             ValueError: The tokenizer has a chat template in which no end of a turn is found.
         """
-        with self._preparing:
+        with self._waiting:
             if self._client is None:
-                client = self._sampler
+                client: Any = self._sampler
                 if is_future(client):
                     client = self._wait_for(to_future(client))
-                if self._prompts is None:
-                    self._load(client)
-                self._client = cast("tinker.SamplingClient", client)
-
-    def with_sampler(self, sampler: object, version: int | str | None) -> Exchange[ActionT]:
-        """Return an exchange with another client, for the same conversations."""
-        other = Exchange[ActionT](sampler, self._kind, None, self._renderer, version, self._options)
-        other._tools = self._tools
-        with self._preparing:
-            other._prompts, other._reader, other.place = self._prompts, self._reader, self.place
-        return other
+                self.model.load(client)
+                self._client = client
 
     def request(self, observation: object, seed: int | None, step: int | None) -> Request:
         """Return the request for one observation of an episode.
@@ -116,9 +77,8 @@ class Exchange(Generic[ActionT]):
             ValueError: It is wrong in its parts.
             EpisodeTruncated: It does not fit the model's context.
         """
-        prompts = cast("Prompts", self._prompts)
-        prompt = prompts.read(observation, seed, step)
-        return Request([prompt], [request_seed(self._options, seed, step)])
+        prompt = self.model.prompts.read(observation, seed, step)
+        return Request([prompt], [request_seed(self.model.options, seed, step)])
 
     def requests(
         self,
@@ -131,22 +91,23 @@ class Exchange(Generic[ActionT]):
         prompts: list[Prompt | None] = []
         drawn: list[int | None] = []
         none = [None] * len(observations)
+        options = self.model.options
         for observation, seed, step in zip(observations, seeds or none, steps or none, strict=True):
-            drawn.append(request_seed(self._options, seed, step))
+            drawn.append(request_seed(options, seed, step))
             try:
-                prompts.append(cast("Prompts", self._prompts).read(observation, seed, step))
+                prompts.append(self.model.prompts.read(observation, seed, step))
                 entries.append(RuntimeError("the request was not sent"))
             except (TypeError, ValueError, EpisodeTruncated) as error:
                 prompts.append(None)
                 entries.append(error)
-        return entries, join_equal(prompts, drawn, self._options.get("max_samples"))
+        return entries, join_equal(prompts, drawn, options.get("max_samples"))
 
     def submit(self, request: Request) -> Future[tinker.SampleResponse]:
         """Begin to sample."""
         client = cast("tinker.SamplingClient", self._client)
         prompt = request.prompts[0]
         try:
-            params = load().SamplingParams(**self._params(prompt), seed=request.seeds[0])
+            params = load().SamplingParams(**self.model.params(prompt), seed=request.seeds[0])
             return submit(client, prompt.to_model_input(), len(request.positions), params)
         except Exception as error:
             failed: Future[tinker.SampleResponse] = Future()
@@ -163,107 +124,37 @@ class Exchange(Generic[ActionT]):
             answer: Done, or given up.
         """
         size = len(request.positions)
+        place = self.model.place
         if answer.cancelled():
-            msg = f"{self.place} gave no answer in {self.timeout:g} seconds (timeout)"
+            msg = f"{place} gave no answer in {self.timeout:g} seconds (timeout)"
             return [ServerTimeoutError(msg)] * size
         error = answer.exception()
         if error is not None:
-            return [read_error(error, self.place)] * size
+            return [read_error(error, place)] * size
         response = answer.result()
         if not response.sequences:
-            msg = f"{self.place} gave an answer without a sequence"
-            return [ServerUnavailableError(msg)] * size
+            return [ServerUnavailableError(f"{place} gave an answer without a sequence")] * size
         outputs: list[Outcome[ActionT]] = []
         for index, (sequence, prompt) in enumerate(
             zip(response.sequences, request.prompts, strict=False)
         ):
             sample = {"sample": index, "num_samples": size} if size > 1 else {}
             facts = {"seed": request.seeds[0], "usage": _usage(response, prompt, index), **sample}
-            reader = cast("OutputReader[ActionT]", self._reader)
             try:
-                outputs.append(reader.read(sequence, prompt, self.version, facts))
+                outputs.append(self.model.reader.read(sequence, prompt, self.version, facts))
             except ModelServerError as failure:
                 outputs.append(failure)
         return outputs
-
-    def _params(self, prompt: Prompt) -> dict[str, Any]:
-        options = self._options
-        max_tokens = int(options["max_tokens"])
-        if (most := options.get("max_context")) is not None:
-            max_tokens = min(max_tokens, int(most) - prompt.size)
-        params: dict[str, Any] = {"max_tokens": max_tokens, "stop": self._stop()}
-        for name, kind in (("temperature", float), ("top_k", int), ("top_p", float)):
-            number = options.get(name)
-            if number is not None:
-                params[name] = kind(number)  # a scalar of NumPy, say
-        return params
-
-    def _stop(self) -> list[Any] | None:
-        """Return what ends an answer: the SDK takes texts or ids, but not both."""
-        prompts = cast("Prompts", self._prompts)
-        texts, ids = read_stop(self._options)
-        stops: list[Any] = [*prompts.stops, *texts, *ids]
-        if any(isinstance(stop, str) for stop in stops):
-            stops = [stop if isinstance(stop, str) else prompts.decode([stop]) for stop in stops]
-        return stops or None
-
-    def _load(self, client: Any) -> None:
-        tokenizer = getattr(self._renderer, "tokenizer", None) or client.get_tokenizer()
-        renderer = self._renderer
-        if renderer is None and getattr(tokenizer, "chat_template", None):
-            renderer = ChatTemplateRenderer(
-                tokenizer, tools=self._tools if self._kind == "message" else None
-            )
-        is_ours = isinstance(renderer, ChatTemplateRenderer)
-        self._prompts = Prompts(renderer, tokenizer, [] if is_ours else self._tools, self._options)
-        self.place = f"sampling from {getattr(tokenizer, 'name_or_path', None) or 'Tinker'!r}"
-        self._reader = OutputReader(renderer, tokenizer, self._kind, self._options, self.place)
 
     def _wait_for(self, client: Future[Any]) -> Any:
         try:
             return client.result(self.timeout)
         except Exception as error:
             failure: Exception = read_error(error, "making a sampling client")
-            if isinstance(error, TimeoutError) and not client.done():
+            if not client.done():
                 msg = f"there was no sampling client in {self.timeout:g} seconds (timeout)"
                 failure = ServerTimeoutError(msg)
         raise failure
-
-
-def define_tools(tools: Tools | None) -> list[ToolDefinition]:
-    """Return the definitions of tools.
-
-    Raises:
-        TypeError: Something is no tool.
-    """
-    if isinstance(tools, Toolset):
-        return tools.definitions
-    given: Any = () if tools is None else tools
-    if isinstance(given, Mapping | str) or not isinstance(given, Iterable):
-        msg = f"tools must be a Toolset or a list of functions, tools or definitions, got {given!r}"
-        raise TypeError(msg)
-    return [
-        cast("ToolDefinition", one) if isinstance(one, Mapping) else Toolset([one]).definitions[0]
-        for one in cast("Iterable[Any]", given)
-    ]
-
-
-def with_tools(renderer: RendererT, tools: list[ToolDefinition]) -> RendererT:
-    """Return a renderer that shows the model tools.
-
-    Raises:
-        TypeError: It cannot.
-    """
-    if isinstance(renderer, ChatTemplateRenderer):
-        return renderer.with_tools(tools)
-    if (
-        renderer is not None
-        and tools
-        and not hasattr(renderer, "create_conversation_prefix_with_tools")
-    ):
-        msg = f"{renderer!r} cannot tell a model of tools: it lacks create_conversation_prefix_with_tools"
-        raise TypeError(msg)
-    return renderer
 
 
 def _usage(response: Any, prompt: Prompt, index: int) -> dict[str, int] | None:
@@ -278,3 +169,5 @@ def _usage(response: Any, prompt: Prompt, index: int) -> dict[str, int] | None:
 
 
 _TIMEOUT = 600.0
+
+__all__ = ["Exchange", "Outcome", "Tools", "define_tools", "with_tools"]
