@@ -252,6 +252,21 @@ async def test_a_group_grader_that_miscounts_is_refused(tokenizer: Any, renderer
         await cookbook.play_group(builder, talkers(tokenizer))
 
 
+async def test_what_the_cookbook_gave_up_is_graded_as_far_as_it_came(
+    tokenizer: Any, renderer: Any
+) -> None:
+    def grade(group: TrajectoryGroup[Any, Any, Any]) -> list[float]:
+        return [float(len(each.steps)) for each in group.trajectories]
+
+    builder = CookbookGroupBuilder(ITEM, Maker(Riddle), renderer, num_rollouts=2, grade_group=grade)
+    unbegun, begun = await builder.make_envs()
+    await begun.initial_observation()
+    await begun.step(tokenizer.encode("hello<|im_end|>"))
+    await builder.cleanup()
+    rewards = await builder.compute_group_rewards([None, None], [unbegun, begun])
+    assert rewards == [(0, {}), (1 - 0.25, {"score": 1})]
+
+
 @versions
 async def test_an_episode_may_be_cut_short(
     play_group: PlayGroup, tokenizer: Any, renderer: Any

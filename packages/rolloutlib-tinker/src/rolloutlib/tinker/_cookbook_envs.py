@@ -16,12 +16,12 @@ from rolloutlib.rollouts import ActionT, EpisodeTruncated, ObservationT, PolicyO
 from rolloutlib.rollouts._episodes import noting
 from rolloutlib.rollouts._recorder import Recorder
 from rolloutlib.tinker._cookbook_steps import CookbookStep, StopCondition, read_metrics
-from rolloutlib.tinker._exchanges import Tools, define_tools, with_tools
 from rolloutlib.tinker._options import PolicyOptions
 from rolloutlib.tinker._outputs import OutputReader
 from rolloutlib.tinker._prompts import Prompt, Prompts
 from rolloutlib.tinker._renderers import Renderer
 from rolloutlib.tinker._sdk import load
+from rolloutlib.tinker._tools import Tools, define_tools, with_tools
 
 if TYPE_CHECKING:
     import tinker

@@ -26,8 +26,8 @@ from rolloutlib.rollouts._identity import SEED_BITS, content_id, member_seed
 from rolloutlib.scores import Score, ScoreValue
 from rolloutlib.tinker._cookbook_envs import AnyEnv, CookbookEnv
 from rolloutlib.tinker._cookbook_steps import score_metrics
-from rolloutlib.tinker._exchanges import Tools
 from rolloutlib.tinker._renderers import Renderer
+from rolloutlib.tinker._tools import Tools
 
 _logger = logging.getLogger("rolloutlib")
 
@@ -127,19 +127,11 @@ class CookbookGroupBuilder(Generic[ItemT, ObservationT, ActionT]):
             ValueError: It does not give one score an episode.
         """
         envs = self._envs[-len(trajectory_group) :] if env_group is None else env_group
-        played = [cast("Trajectory[ObservationT, ActionT]", env.trajectory) for env in envs]
-        if self.grade_group is None:
-            return [(each.score.value - each.total_reward, {}) for each in played]
-        group = TrajectoryGroup(self.item, cast("str", self.item_id), played, seed=self.seed)
-        grades = await call(async_form(self.grade_group), group, inline=self.inline)
-        scores = [Score.from_value(grade) for grade in grades]
-        if len(scores) != len(played):
-            msg = f"grade_group must give one score an episode: got {len(scores)} for {len(played)}"
-            raise ValueError(msg)
-        return [
-            (score.value - each.total_reward, score_metrics(score))
-            for score, each in zip(scores, played, strict=True)
-        ]
+        # None of an episode that was given up before its first observation.
+        records = [env.trajectory for env in envs]
+        begun = [record for record in records if record is not None]
+        graded = iter(await self._grade(begun))
+        return [(0.0, {}) if record is None else next(graded) for record in records]
 
     async def cleanup(self) -> None:
         """Close the environments of all episodes that have not ended; it raises nothing."""
@@ -153,6 +145,22 @@ class CookbookGroupBuilder(Generic[ItemT, ObservationT, ActionT]):
     def logging_tags(self) -> list[str]:
         """Return the tags."""
         return list(self.tags)
+
+    async def _grade(
+        self, played: list[Trajectory[ObservationT, ActionT]]
+    ) -> list[tuple[float, dict[str, float]]]:
+        if self.grade_group is None or not played:
+            return [(each.score.value - each.total_reward, {}) for each in played]
+        group = TrajectoryGroup(self.item, cast("str", self.item_id), played, seed=self.seed)
+        grades = await call(async_form(self.grade_group), group, inline=self.inline)
+        scores = [Score.from_value(grade) for grade in grades]
+        if len(scores) != len(played):
+            msg = f"grade_group must give one score an episode: got {len(scores)} for {len(played)}"
+            raise ValueError(msg)
+        return [
+            (score.value - each.total_reward, score_metrics(score))
+            for score, each in zip(scores, played, strict=True)
+        ]
 
     def _make_env(self, member: int, attempt: int) -> CookbookEnv[ObservationT, ActionT]:
         seed, item_id = cast("int", self.seed), cast("str", self.item_id)

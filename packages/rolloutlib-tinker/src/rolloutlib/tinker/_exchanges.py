@@ -18,7 +18,6 @@ from rolloutlib.tinker._models import Model
 from rolloutlib.tinker._prompts import Prompt
 from rolloutlib.tinker._requests import Request, join_equal, request_seed
 from rolloutlib.tinker._sdk import is_future, is_sampler, load, submit, to_future
-from rolloutlib.tinker._tools import Tools, define_tools, with_tools
 
 if TYPE_CHECKING:
     import tinker
@@ -169,5 +168,3 @@ def _usage(response: Any, prompt: Prompt, index: int) -> dict[str, int] | None:
 
 
 _TIMEOUT = 600.0
-
-__all__ = ["Exchange", "Outcome", "Tools", "define_tools", "with_tools"]
