@@ -43,11 +43,11 @@ class Cut:
 
 
 class Silence:
-    """No answer comes."""
+    """No answer comes, until the SDK leaves off."""
 
 
 class Drip:
-    """The answer begins, and does not go on."""
+    """The answer begins, and does not go on until the SDK leaves off."""
 
 
 Behaviour: TypeAlias = "Reply | Cut | Silence | Drip"
@@ -84,8 +84,8 @@ class TinkerStub:
         self.paths: list[str] = []
         self.cancelled: list[str] = []
         self.asked = threading.Semaphore(0)  # how many requests for a result have come
+        self.left = threading.Semaphore(0)  # how many have been left without an answer
         self.config: dict[str, Any] = {}
-        self._ended = threading.Event()
         self._promises: dict[str, Any] = {}
         self._lock = threading.Lock()
         self._server = _Server(("127.0.0.1", 0), self)
@@ -97,8 +97,8 @@ class TinkerStub:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._ended.set()
         self._server.shutdown()
+        self._server.end_connections()
         self._server.server_close()
         self._thread.join()
 
@@ -106,10 +106,6 @@ class TinkerStub:
         """Sample these tokens, for one sample after the other."""
         left = list(texts)
         self.sample = lambda body: [Sampled(left.pop(0)) for _ in range(body["num_samples"])]
-
-    def wait(self) -> None:
-        """Wait until the server is closed."""
-        self._ended.wait(60)
 
     def answer(self, path: str, body: Any) -> Behaviour | bytes:
         """Return the answer to a request; what goes wrong is told, lest the SDK try it for hours."""
@@ -175,7 +171,21 @@ class _Server(ThreadingHTTPServer):
 
     def __init__(self, address: tuple[str, int], stub: TinkerStub) -> None:
         self.stub = stub
+        self._open: set[socket.socket] = set()
         super().__init__(address, _Handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        self._open.add(request)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        self._open.discard(request)
+        super().shutdown_request(request)
+
+    def end_connections(self) -> None:
+        for request in list(self._open):
+            with contextlib.suppress(OSError):
+                request.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Connections break; that is what they are here for."""
@@ -207,14 +217,14 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(
                 answer.status, content, {"content-type": "application/json", **answer.headers}
             )
-        elif isinstance(answer, Silence):
-            self.stub.wait()
         else:
-            self._send(200, b'{"request', {"content-type": "application/json"}, promised=1000)
-            if isinstance(answer, Drip):
-                self.stub.wait()
-            with contextlib.suppress(OSError):
-                self.connection.shutdown(socket.SHUT_RDWR)
+            if not isinstance(answer, Silence):
+                self._send(200, b'{"request', {"content-type": "application/json"}, promised=1000)
+            if not isinstance(answer, Cut):
+                with contextlib.suppress(OSError):
+                    self.connection.recv(1)  # ends when the connection does
+                self.stub.left.release()
+            self.close_connection = True
 
     def _send(
         self, status: int, content: bytes, headers: dict[str, str], *, promised: int = 0

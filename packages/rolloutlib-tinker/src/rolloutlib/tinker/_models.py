@@ -10,7 +10,7 @@ from rolloutlib.tinker._options import PolicyOptions, check_options, read_stop
 from rolloutlib.tinker._outputs import ActionKind, OutputReader
 from rolloutlib.tinker._prompts import Prompt, Prompts
 from rolloutlib.tinker._renderers import ChatTemplateRenderer, Renderer
-from rolloutlib.tinker._tools import Tools, define_tools, with_tools
+from rolloutlib.tinker._tools import Tools, check_renderer, define_tools, with_tools
 
 
 class Model(Generic[ActionT]):
@@ -28,7 +28,7 @@ class Model(Generic[ActionT]):
         place: Names the model, for messages.
 
     Raises:
-        TypeError: Something is no tool, or an option has the wrong type.
+        TypeError: Something is no tool, or no renderer, or an option has the wrong type.
         ValueError: An option is out of its range.
     """
 
@@ -47,6 +47,7 @@ class Model(Generic[ActionT]):
         self.place = "sampling"
         self._kind: ActionKind = kind
         self._tools = define_tools(tools)
+        check_renderer(renderer)
         self._renderer = renderer if tools is None else with_tools(renderer, self._tools)
         self._loading = threading.Lock()
 
@@ -93,7 +94,7 @@ class Model(Generic[ActionT]):
     def _stop(self) -> list[Any] | None:
         """Return what ends an answer: the SDK takes texts or ids, but not both."""
         texts, ids = read_stop(self.options)
-        stops: list[Any] = [*self.prompts.stops, *texts, *ids]
+        stops: list[Any] = list(dict.fromkeys([*self.prompts.stops, *texts, *ids]))
         if any(isinstance(stop, str) for stop in stops):
             return [
                 stop if isinstance(stop, str) else self.prompts.decode([stop]) for stop in stops

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping, Sequence
 from numbers import Integral
-from typing import Any, Required, cast
+from typing import Any, Required, cast, get_args
 
 from typing_extensions import TypedDict
 
@@ -86,6 +86,9 @@ def check_options(options: PolicyOptions) -> None:
         if given.get(name) is not None and not isinstance(given[name], kind):
             msg = f"{name} must be {what}, got {given[name]!r}"
             raise TypeError(msg)
+    if given.get("overrule", "nothing") not in get_args(Overrule):
+        msg = f"overrule must be one of {get_args(Overrule)}, got {given['overrule']!r}"
+        raise ValueError(msg)
     read_stop(options)
 
 

@@ -1,4 +1,4 @@
-"""What a model is told that it may call."""
+"""What a model is told that it may call, and by which renderers."""
 
 from __future__ import annotations
 
@@ -30,6 +30,18 @@ def define_tools(tools: Tools | None) -> list[ToolDefinition]:
         cast("ToolDefinition", one) if isinstance(one, Mapping) else Toolset([one]).definitions[0]
         for one in cast("Iterable[Any]", given)
     ]
+
+
+def check_renderer(renderer: object) -> None:
+    """Refuse what is no renderer.
+
+    Raises:
+        TypeError: It lacks a method.
+    """
+    for name in ("build_generation_prompt", "get_stop_sequences", "parse_response"):
+        if renderer is not None and not callable(getattr(renderer, name, None)):
+            msg = f"{renderer!r} is no renderer: it lacks {name}"
+            raise TypeError(msg)
 
 
 def with_tools(renderer: RendererT, tools: list[ToolDefinition]) -> RendererT:
