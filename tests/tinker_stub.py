@@ -70,7 +70,7 @@ class TinkerStub:
         retrieve: What happens to requests for a result.
         received: The bodies of the requests to sample.
         paths: The paths of all requests.
-        cancelled: The requests that the SDK has taken back.
+        garbled: Whether results are no results.
     """
 
     def __init__(self, base_model: str = "none") -> None:
@@ -82,9 +82,10 @@ class TinkerStub:
         self.retrieve: Iterator[Behaviour | None] = iter(())
         self.received: list[Any] = []
         self.paths: list[str] = []
-        self.cancelled: list[str] = []
         self.asked = threading.Semaphore(0)  # how many requests for a result have come
         self.left = threading.Semaphore(0)  # how many have been left without an answer
+        self.taken_back = threading.Semaphore(0)  # how many the SDK has told that it left
+        self.garbled = False
         self.config: dict[str, Any] = {}
         self._promises: dict[str, Any] = {}
         self._lock = threading.Lock()
@@ -126,7 +127,7 @@ class TinkerStub:
                 found = next(self.retrieve, None)
                 return found or self._result(body["request_id"])
             if name == "cancel_future":
-                self.cancelled.append(body["request_id"])
+                self.taken_back.release()
         if name.startswith("samplers/"):
             return Reply(200, {"sampler_id": "s", "base_model": self.base_model})
         return Reply(200, {**_PLAIN.get(name, {}), **(self.config if "config" in name else {})})
@@ -143,6 +144,8 @@ class TinkerStub:
         from tinker.proto import tinker_public_pb2 as pb  # noqa: PLC0415 - slow to import
 
         reasons = {"stop": pb.STOP_REASON_STOP, "length": pb.STOP_REASON_LENGTH}
+        if self.garbled:
+            return b"\xff\xff"
         response = pb.SampleResponse()
         for one in self._promises[promise]:
             numbers = one.to_numbers()
