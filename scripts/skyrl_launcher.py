@@ -83,8 +83,13 @@ def serve(fd: int, config: dict[str, Any]) -> None:
 
     api._build_uv_run_cmd_engine = engine_command
     api.app.state.engine_config = settings.EngineConfig.model_validate(config)
-    server = uvicorn.Server(uvicorn.Config(SampleIds(api.app), lifespan="on", log_level="warning"))
-    server.run(sockets=[socket.socket(fileno=fd)])
+    server = uvicorn.Config(
+        SampleIds(api.app),
+        headers=[("connection", "close")],  # the SDK never closes what it may use again
+        lifespan="on",
+        log_level="warning",
+    )
+    uvicorn.Server(server).run(sockets=[socket.socket(fileno=fd)])
 
 
 def end_with_parent() -> None:

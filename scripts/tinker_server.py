@@ -2,10 +2,10 @@
 
     uv run scripts/tinker_server.py install                 # once: 2 minutes, 2 GB
     uv run scripts/tinker_server.py run smollm2             # until Ctrl-C; prints address and key
-    uv run scripts/tinker_server.py run smollm2 -- uv run examples/train_tinker.py
+    uv run scripts/tinker_server.py run smollm2 -- python examples/train_tinker.py
 
 With a command, the server runs for as long as the command does, which finds it by the variables
-TINKER_BASE_URL and TINKER_API_KEY. What is missing is set up first.
+TINKER_BASE_URL, TINKER_API_KEY and TINKER_MODEL. What is missing is set up first.
 
 On Linux, the builds of PyTorch that pip finds by default are for graphics cards, and take several
 gigabytes more. The page "Get Started" of PyTorch tells where those for the processor are: give that
@@ -37,12 +37,12 @@ FOLDER = Path(os.environ.get("TINKER_SERVER_FOLDER") or SCRIPTS.parent / ".cache
 KEY = "tml-local"  # any that begins so will do
 HOST = "127.0.0.1"
 BACKENDS: dict[str, dict[str, int]] = {
-    "tiny": {"max_lora_adapters": 16, "max_lora_rank": 8},
-    # Few adapters, since each takes memory; batches of few sizes, since each new one is compiled.
+    # Batches of few sizes, since for each new one the model is compiled.
+    "tiny": {"max_lora_adapters": 16, "max_lora_rank": 8, "sample_max_num_sequences": 8},
     "smollm2": {
         "max_lora_adapters": 2,
         "max_lora_rank": 8,
-        "sample_max_num_sequences": 32,
+        "sample_max_num_sequences": 8,
         "train_micro_batch_size": 16,
     },
 }
@@ -68,6 +68,7 @@ class Server:
         return {
             "TINKER_BASE_URL": self.url,
             "TINKER_API_KEY": KEY,
+            "TINKER_MODEL": str(self.model),
             "TINKER_TELEMETRY": "0",
             "HF_HUB_OFFLINE": "1",  # the tokenizer is in the model's folder
         }
@@ -83,7 +84,7 @@ def serve(
         setup: Where the environment and the model are, which must have been made.
         model: "tiny" or "smollm2".
         port: Where to listen; 0 takes a free one.
-        log: The file of its output; by default one in the folder, named after the port.
+        log: The file of its output; by default one in the folder, named after the model.
         patience: How many seconds it may take to begin.
 
     Raises:
@@ -97,7 +98,7 @@ def serve(
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((HOST, port))
         port = listener.getsockname()[1]
-        log = log or setup.folder / f"server-{port}.log"
+        log = log or setup.folder / f"server-{model}.log"
         config: dict[str, Any] = {
             "base_model": str(path),
             "backend": "jax",
@@ -189,6 +190,12 @@ def run(server: Server, command: list[str]) -> int:
         signal.pause()
 
 
+def _split(arguments: list[str]) -> tuple[list[str], list[str]]:
+    """Return what comes before the first `--`, and after it."""
+    at = arguments.index("--") if "--" in arguments else len(arguments)
+    return arguments[:at], arguments[at + 1 :]
+
+
 def end(number: int, frame: FrameType | None) -> NoReturn:
     """End this process, and what its blocks have begun."""
     sys.exit(128 + number)
@@ -218,8 +225,9 @@ def main() -> None:
         )
     part.add_argument("--port", type=int, default=0, help="by default a free one")
     part.add_argument("--log", type=Path, help="file of the server's output")
-    part.add_argument("command", nargs="*", help="what to run meanwhile, after --")
-    arguments = parser.parse_args()
+    part.epilog = "-- COMMAND ...: what to run meanwhile"
+    own, command = _split(sys.argv[1:])
+    arguments = parser.parse_args(own)
     signal.signal(signal.SIGTERM, end)
     signal.signal(signal.SIGINT, end)
     setup = Setup(arguments.folder.absolute())
@@ -231,7 +239,7 @@ def main() -> None:
             print(setup.make_model(arguments.model))
         if arguments.what == "run":
             with serve(setup, arguments.model, port=arguments.port, log=arguments.log) as server:
-                sys.exit(run(server, arguments.command))
+                sys.exit(run(server, command))
     except SetupError as error:
         sys.exit(f"tinker_server.py: {error}")
 
