@@ -77,11 +77,8 @@ class Setup:
         code = hashlib.sha256((SCRIPTS / "skyrl_models.py").read_bytes()).hexdigest()
         return self.folder / "models" / f"{name}-{code[:8]}"
 
-    def install(self, *, torch_index: str | None = None) -> None:
+    def install(self) -> None:
         """Make the environment, unless it is there.
-
-        Args:
-            torch_index: Where pip finds PyTorch; by default where it finds everything.
 
         Raises:
             SetupError: The disk is too full, or pip did not find or build a package.
@@ -94,10 +91,9 @@ class Setup:
             shutil.rmtree(partial, ignore_errors=True)
             log = self.folder / "install.log"
             log.unlink(missing_ok=True)
-            index = ("--index-url", torch_index) if torch_index else ()
             python = partial / "bin" / "python"
             _run(log, [sys.executable, "-m", "venv", str(partial)], "an environment")
-            _pip(log, python, TORCH, *index)
+            _pip(log, python, TORCH)
             _pip(log, python, "--no-deps", "--ignore-requires-python", SKYRL)
             _pip(log, python, *PACKAGES)
             (partial / "requirements.txt").write_text(_requirements(), encoding="utf-8")

@@ -7,9 +7,9 @@
 With a command, the server runs for as long as the command does, which finds it by the variables
 TINKER_BASE_URL, TINKER_API_KEY and TINKER_MODEL. What is missing is set up first.
 
-On Linux, the builds of PyTorch that pip finds by default are for graphics cards, and take several
-gigabytes more. The page "Get Started" of PyTorch tells where those for the processor are: give that
-address as --torch-index, or let pip's own configuration say it.
+pip installs the server as its own configuration says. On Linux it finds by default a PyTorch for graphics
+cards, which takes several gigabytes more; PyTorch's page "Get Started" tells the address of the builds for
+the processor, for pip's variable PIP_EXTRA_INDEX_URL.
 """
 
 from __future__ import annotations
@@ -213,7 +213,6 @@ def main() -> None:
         default=FOLDER,
         help="where all is kept; TINKER_SERVER_FOLDER, or %(default)s",
     )
-    common.add_argument("--torch-index", metavar="URL", help="where pip finds PyTorch")
     parts = parser.add_subparsers(dest="what", required=True)
     parts.add_parser("install", parents=[common], help="make the server's environment")
     for name, text in (("model", "make a model, print its folder"), ("run", "run the server")):
@@ -232,7 +231,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, end)
     setup = Setup(arguments.folder.absolute())
     try:
-        setup.install(torch_index=arguments.torch_index)
+        setup.install()
         if arguments.what == "install":
             print(f"the server is in {setup.folder}")
         if arguments.what == "model":
