@@ -99,6 +99,7 @@ def test_dro_is_told_what_the_trainer_thinks_of_the_context() -> None:
         ("dro", CONTEXT[:1], "must be of the lengths of the 2 rows"),
         ("dro", [CONTEXT[0], CONTEXT[0]], "must be of the lengths of the 2 rows"),
         ("dro", [CONTEXT[0], [0, 0, math.nan, 0]], "of row 1 must be finite"),
+        ("dro", [CONTEXT[0], [0, 0, -1e300, 0]], "of row 1 must be finite"),
     ],
 )
 def test_what_does_not_tell_of_the_context_is_refused(
@@ -106,6 +107,18 @@ def test_what_does_not_tell_of_the_context_is_refused(
 ) -> None:
     with pytest.raises(ValueError, match=message):
         to_datums(ROWS, loss, context_logprobs=context)
+
+
+@pytest.mark.parametrize("values", [3.0, None, [[0.0]] * 4, [None] * 4, "text"])
+def test_a_context_that_is_no_numbers_is_refused(values: Any) -> None:
+    with pytest.raises(
+        TypeError, match="context_logprobs of row 1 must be numbers in one dimension"
+    ):
+        to_datums(ROWS, "dro", context_logprobs=[CONTEXT[0], values])
+
+
+def test_rows_may_come_from_a_generator() -> None:
+    assert len(to_datums(row for row in ROWS)) == 2
 
 
 def test_rows_without_advantage_stay_in_their_place() -> None:
@@ -136,6 +149,14 @@ def spoilt(**changes: Any) -> TokenSequence:
         (spoilt(advantages=np.ones(6)), "the advantage of an untrained token is not 0"),
         (spoilt(loss_mask=np.zeros(6, bool), spans=()), "row 1: no token is to be trained"),
         (spoilt(tokens=-ROWS[0].tokens), "row 1, token 0: the id -1 is negative"),
+        (
+            spoilt(tokens=ROWS[0].tokens.astype(np.int64) + 2**31 - 5),
+            "token 4: the id 2147483648 is too large",
+        ),
+        (
+            spoilt(tokens=ROWS[0].tokens.astype(np.uint64) + 2**63),
+            "token 0: the id .* is too large",
+        ),
     ],
 )
 def test_rows_that_do_not_fit_are_refused(row: TokenSequence, message: str, loss: LossName) -> None:
@@ -163,8 +184,12 @@ def test_what_is_no_row_or_no_loss_is_refused() -> None:
         to_datums([])
     with pytest.raises(ValueError, match=r"loss_fn must be one of cross_entropy.*, got 'gspo'"):
         to_datums(ROWS, cast("Any", "gspo"))
-    with pytest.raises(TypeError, match="row 0 must be a TokenSequence, got Trajectory"):
+    with pytest.raises(TypeError, match="row 0 must be a TokenSequence, got a Trajectory"):
         to_datums(cast("Any", [ONE_TURN]))
+    with pytest.raises(TypeError, match=r"got a list: .* first of the two .* assemble_rows"):
+        to_datums(cast("Any", assemble_rows(GROUP)))
+    with pytest.raises(ValueError, match="max_tokens must be at least 1, got 0"):
+        to_datums(ROWS, max_tokens=0)
 
 
 def output(*arrays: list[float], name: str = "logprobs") -> tinker.ForwardBackwardOutput:

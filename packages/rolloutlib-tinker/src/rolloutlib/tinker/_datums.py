@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from rolloutlib._calls import check_count
+from rolloutlib.rollouts._array_reading import Numbers, read_array, to_float32
 from rolloutlib.tinker._sdk import load
 from rolloutlib.training import InvalidRowsError, RowProblem, TokenSequence, verify_rows
 
@@ -19,11 +21,11 @@ LossName: TypeAlias = Literal["cross_entropy", "importance_sampling", "ppo", "ci
 
 
 def to_datums(
-    rows: Sequence[TokenSequence],
+    rows: Iterable[TokenSequence],
     loss_fn: LossName = "importance_sampling",
     *,
     max_tokens: int | None = None,
-    context_logprobs: Iterable[Sequence[float] | NDArray[Any]] | None = None,
+    context_logprobs: Iterable[Numbers[float]] | None = None,
 ) -> list[Datum]:
     """Return rows as the data of Tinker's `forward_backward`, one `Datum` a row, in their order.
 
@@ -58,13 +60,15 @@ def to_datums(
 
     Raises:
         ImportError: The SDK is not installed, or too old.
-        TypeError: A row is none.
+        TypeError: A row is none, or `context_logprobs` are no numbers.
         ValueError: There are no rows, the loss is none of these, or `context_logprobs` are missing,
             do not fit or are not what the loss reads.
         InvalidRowsError: Rows do not fit: one has nothing to train, numbers that are not finite, or
-            none where the loss needs them; one is too long; or its first token is to be trained, for
-            which the model has nothing to read. Of all rows, before anything is made of them.
+            none where the loss needs them; one is too long, or has an id that no int32 holds; or its
+            first token is to be trained, for which the model has nothing to read. Of all rows, before
+            anything is made of them.
     """
+    rows = list(rows)
     if loss_fn not in get_args(LossName):
         msg = f"loss_fn must be one of {', '.join(get_args(LossName))}, got {loss_fn!r}"
         raise ValueError(msg)
@@ -73,7 +77,10 @@ def to_datums(
         raise ValueError(msg)
     for number, row in enumerate(rows):
         if not isinstance(cast("object", row), TokenSequence):
-            msg = f"row {number} must be a TokenSequence, got {row!r}"
+            msg = (
+                f"row {number} must be a TokenSequence, got a {type(row).__name__}: rows are the "
+                "first of the two things that assemble_rows returns"
+            )
             raise TypeError(msg)
     if problems := _problems(rows, loss_fn, max_tokens):
         raise InvalidRowsError(problems)
@@ -110,6 +117,8 @@ def read_logprobs(output: ForwardBackwardOutput) -> list[NDArray[np.float32]]:
 def _problems(
     rows: Sequence[TokenSequence], loss_fn: LossName, max_tokens: int | None
 ) -> list[RowProblem]:
+    if max_tokens is not None:
+        check_count("max_tokens", max_tokens)
     needed = () if loss_fn == "cross_entropy" else ("logprobs", "advantages")
     problems = verify_rows(rows, logprobs=False)
     for number, row in enumerate(rows):
@@ -119,6 +128,11 @@ def _problems(
                 "prompts begin with a token, such as the tokenizer's for the beginning of a text"
             )
             problems.append(RowProblem("context", message, number, 0))
+        too_large = row.tokens > _LARGEST_ID
+        if too_large.any():
+            position = int(too_large.argmax())
+            message = f"the id {row.tokens[position]} is too large: Tinker sends ids as int32"
+            problems.append(RowProblem("tokens", message, number, position))
         if max_tokens is not None and len(row) > max_tokens:
             message = (
                 f"it has {len(row)} tokens, more than max_tokens={max_tokens}: leave such rows out"
@@ -134,7 +148,7 @@ def _problems(
 def _context(
     rows: Sequence[TokenSequence],
     loss_fn: LossName,
-    logprobs: Iterable[Sequence[float] | NDArray[Any]] | None,
+    logprobs: Iterable[Numbers[float]] | None,
 ) -> list[NDArray[Any]]:
     """Return what stands in place of the log probabilities of tokens that are not to be trained."""
     if (loss_fn == "dro") != (logprobs is not None):
@@ -147,7 +161,10 @@ def _context(
         raise ValueError(msg)
     if logprobs is None:
         return [np.zeros(len(row)) for row in rows]
-    context = [np.asarray(values) for values in logprobs]
+    context = [
+        to_float32(read_array(values, f"context_logprobs of row {number}", "numbers", kinds="fiu"))
+        for number, values in enumerate(logprobs)
+    ]
     if list(map(len, context)) != list(map(len, rows)):
         msg = f"context_logprobs must be of the lengths of the {len(rows)} rows, one each"
         raise ValueError(msg)
@@ -175,3 +192,6 @@ def _datum(row: TokenSequence, loss_fn: LossName, context: NDArray[Any]) -> Datu
         inputs["advantages"] = tensor(cast("NDArray[Any]", row.advantages), "float32")
     read = tinker.ModelInput.from_ints(row.tokens[:-1].tolist())
     return tinker.Datum(model_input=read, loss_fn_inputs=inputs)
+
+
+_LARGEST_ID = 2**31 - 1
