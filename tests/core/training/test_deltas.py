@@ -579,9 +579,10 @@ def test_what_an_episode_that_is_over_has_left_is_not_taken_for_a_later_one() ->
 
 def test_a_step_that_is_sampled_again_has_the_same_prompt_again() -> None:
     chats = Chats(chat_tokenizer())
-    chat = chats.find(ASK, seed=1, step=0)
-    chat.prompt(ASK)
-    chat.add(encode("he") + encode("llo") + END)
+    for tokens in (encode("the"), encode("he") + encode("llo")):
+        chat = chats.find(ASK, seed=1, step=0)
+        chat.prompt(ASK)
+        chat.add(tokens + END)
     messages = [*ASK, said("hello"), *MORE]
     prompts: list[list[int]] = []
     for reply in (None, "the", "hero"):

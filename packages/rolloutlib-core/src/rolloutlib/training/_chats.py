@@ -73,14 +73,16 @@ class Chats:
         with self._lock:
             chat = None
             if step:
-                for index, digest in reversed(before):
-                    if messages[index].get("role") == "assistant":
-                        chat = self._take((seed, digest), messages[index])
-                    if chat is not None:
-                        break
-                else:
-                    if known := self._chats.get((seed, now)):
-                        chat = known[-1].again()
+                replies = [
+                    ((seed, digest), messages[index].get("content"))
+                    for index, digest in reversed(before)
+                    if messages[index].get("role") == "assistant"
+                ]
+                chat = (
+                    self._take(replies, exactly=True)
+                    or self._again((seed, now))
+                    or self._take(replies, exactly=False)
+                )
             if chat is None:
                 chat = ChatTokens(self._tokenizer, resumed=step > 0)
             self._keep((seed, now), chat)
@@ -89,18 +91,24 @@ class Chats:
     def __len__(self) -> int:
         return self._count
 
-    def _take(self, key: _Key, reply: dict[str, Any]) -> ChatTokens | None:
-        chats = self._chats.get(key, [])
-        ended = [chat for chat in chats if chat.reply is not None]
-        if not ended:
-            return None
-        said = [chat for chat in ended if chat.reply == reply.get("content")]
-        chat = (said or ended)[-1]  # older ones may be left of episodes that are over
-        chats.remove(chat)
-        self._count -= 1
-        if not chats:
-            del self._chats[key]
-        return chat
+    def _take(self, replies: list[tuple[_Key, Any]], *, exactly: bool) -> ChatTokens | None:
+        """Take the conversation in which a reply came last, or one for whose prompt some reply came."""
+        for key, content in replies:
+            chats = self._chats.get(key, [])
+            # Older ones may be left of episodes that are over.
+            for chat in reversed(chats):
+                if chat.reply is not None and (chat.reply == content or not exactly):
+                    chats.remove(chat)
+                    self._count -= 1
+                    if not chats:
+                        del self._chats[key]
+                    return chat
+        return None
+
+    def _again(self, key: _Key) -> ChatTokens | None:
+        """Return a conversation for whose last prompt there is to be another reply."""
+        chats = self._chats.get(key)
+        return chats[-1].again() if chats else None
 
     def _keep(self, key: _Key, chat: ChatTokens) -> None:
         self._chats.setdefault(key, []).append(chat)
