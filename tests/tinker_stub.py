@@ -86,6 +86,7 @@ class TinkerStub:
         self.left = threading.Semaphore(0)  # how many have been left without an answer
         self.taken_back = threading.Semaphore(0)  # how many the SDK has told that it left
         self.garbled = False
+        self._meeting = threading.Barrier(1)
         self.config: dict[str, Any] = {}
         self._promises: dict[str, Any] = {}
         self._lock = threading.Lock()
@@ -108,6 +109,10 @@ class TinkerStub:
         left = list(texts)
         self.sample = lambda body: [Sampled(left.pop(0)) for _ in range(body["num_samples"])]
 
+    def meet(self, count: int) -> None:
+        """Answer no request for a result before so many are there."""
+        self._meeting = threading.Barrier(count, timeout=20)
+
     def answer(self, path: str, body: Any) -> Behaviour | bytes:
         """Return the answer to a request; what goes wrong is told, lest the SDK try it for hours."""
         try:
@@ -117,6 +122,8 @@ class TinkerStub:
 
     def _answer(self, path: str, body: Any) -> Behaviour | bytes:
         name = path.removeprefix("/api/v1/").partition("?")[0]
+        if name == "retrieve_future":
+            self._meeting.wait()
         with self._lock:
             self.paths.append(name)
             if name == "asample":
