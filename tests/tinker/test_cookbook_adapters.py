@@ -87,6 +87,35 @@ async def test_an_episode_that_ends_at_a_limit_is_truncated(reason: str, truncat
     assert trajectory.steps[1].info == {"metrics": {f"stop/{reason}": 1}, "logs": {"said": "so"}}
 
 
+@pytest.mark.parametrize(
+    ("stops", "tokens", "reason"),
+    [
+        ([99], [4, 99], "stop"),
+        ([98, 99], [4, 99], "stop"),
+        ([99], [4, 5], "length"),
+        ([99], [], "length"),
+        (["\n"], [4, 5], "stop"),  # which only a tokenizer could tell
+        ([], [4, 5], "stop"),
+    ],
+)
+async def test_a_newer_environment_is_told_of_an_answer_that_was_cut_off(
+    stops: Any, tokens: list[int], reason: str
+) -> None:
+    class Told(NewerCounting):
+        async def initial_observation(self) -> Any:
+            return tinker.ModelInput.from_ints(self.seen), stops
+
+        async def step(self, action: list[int], *, extra: Any = None) -> Any:
+            self.extra = extra
+            return self.result(0.0, True, tinker.ModelInput.empty())
+
+    told = Told(3, "completed")
+    env = AsyncFromCookbook(told)
+    await env.reset()
+    await env.step(tokens)
+    assert told.extra == {"stop_reason": reason}
+
+
 async def test_a_group_becomes_datums() -> None:
     async def make_env(target: int) -> AsyncFromCookbook:
         return AsyncFromCookbook(Counting(target))

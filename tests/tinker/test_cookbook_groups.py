@@ -10,6 +10,7 @@ from typing import Any
 
 import anyio
 import anyio.lowlevel
+import numpy as np
 import pytest
 import tinker
 
@@ -64,6 +65,8 @@ class Riddle(Env[list[dict[str, str]], str]):
             {"role": "user", "content": "right" if right else "wrong"},
         ]
         info: dict[str, Any] = {"length": len(action), "remark": "so", "parts": [1]}
+        info |= {"numpy": np.float32(0.5), "flag": np.True_}  # numbers too
+        info |= {"endless": math.inf, "huge": 10**400}  # with no mean
         if done:
             info |= Score(float(right), {"form": 0.5}).as_info()
         return self.chat, right / 4, done, False, info
@@ -190,10 +193,11 @@ async def test_what_a_step_tells_is_logged(tokenizer: Any, renderer: Any) -> Non
     builder = CookbookGroupBuilder(ITEM, Maker(Riddle), renderer, num_rollouts=2, tags=["riddle"])
     played = await cookbook.play_group(builder, talkers(tokenizer))
     first, last = played.transitions[0]
-    assert first.metrics == {"malformed": 0, "length": 5}
+    numbers = {"length": 5, "numpy": 0.5, "flag": 1}
+    assert first.metrics == {"malformed": 0, **numbers}
     assert last.metrics == {
         "malformed": 0,
-        "length": 5,
+        **numbers,
         "score": 1,
         "score/form": 0.5,
         "truncated": 0,
@@ -346,6 +350,39 @@ async def test_an_episode_that_ended_well_is_kept_if_closing_fails(
     assert played.transitions[0][-1].logs["close_error"] == "OSError('cannot close')"
 
 
+class Keeping(AsyncRiddle):
+    """Keeps a task group open from `reset` to `close`, as the client of a server does."""
+
+    async def reset(self, **others: Any) -> Any:
+        self.tasks = anyio.create_task_group()
+        await self.tasks.__aenter__()
+        self.tasks.start_soon(anyio.sleep_forever)
+        return await super().reset(**others)
+
+    async def close(self) -> None:
+        self.tasks.cancel_scope.cancel()
+        await self.tasks.__aexit__(None, None, None)
+        await super().close()
+
+
+@pytest.mark.parametrize("kind", [Riddle, Breaking])
+async def test_an_environment_may_keep_a_task_group_open(
+    kind: type[Riddle], tokenizer: Any, renderer: Any
+) -> None:
+    keeping = Keeping(ITEM)
+    keeping.riddle = kind(dict(ITEM))
+    env = CookbookEnv[Any, Any](lambda: keeping, renderer)
+    policy = talkers(tokenizer)[0]
+    if kind is Riddle:
+        transitions = await cookbook.play(env, policy)
+        assert "close_error" not in transitions[-1].logs
+    else:
+        with pytest.raises(LookupError, match="no second turn") as raised:
+            await cookbook.play(env, policy)
+        assert "cannot close" in raised.value.__notes__[0]  # its own, and no other
+    assert keeping.riddle.num_closed == 1
+
+
 class Unnumbered(Riddle):
     def step(self, action: str) -> Any:
         chat, _, *others = super().step(action)
@@ -370,6 +407,33 @@ async def test_environments_are_made_when_their_episodes_begin(
     assert [env.log[0] for env in maker.made] == [f"{derive_seed(3, 'i', 0, 1)} None"]
     await builder.cleanup()
     assert [env.num_closed for env in maker.made] == [1]
+
+
+async def test_a_builder_that_is_played_again_has_the_same_seeds(
+    tokenizer: Any, renderer: Any
+) -> None:
+    maker = Maker(Riddle)
+    builder = CookbookGroupBuilder(ITEM, maker, renderer, num_rollouts=2)
+    for _ in range(2):  # as the cookbook's evaluations do
+        await cookbook.play_group(builder, talkers(tokenizer))
+    seeds = [env.log[0] for env in maker.made]
+    assert sorted(seeds[:2]) == sorted(seeds[2:])
+
+
+async def test_no_member_sees_what_another_does_to_the_options(
+    tokenizer: Any, renderer: Any
+) -> None:
+    class Writing(Riddle):
+        def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
+            assert options is not None
+            assert options == {"words": []}
+            options["words"].append(seed)
+            return super().reset(seed=seed)
+
+    options: dict[str, Any] = {"words": []}
+    builder = CookbookGroupBuilder(ITEM, Maker(Writing), renderer, num_rollouts=2, options=options)
+    await cookbook.play_group(builder, talkers(tokenizer))
+    assert options == {"words": []}
 
 
 async def test_cleaning_up_closes_what_was_broken_off(
@@ -534,6 +598,16 @@ def test_what_cannot_be_played_is_refused(renderer: Any) -> None:
         env(Riddle, Renderer("a tokenizer"), tools=[add])
     with pytest.raises(ValueError, match="num_rollouts must be at least 1, got 0"):
         builder(renderer, num_rollouts=0)
+    with pytest.raises(ValueError, match="max_steps must be at least 1, got 0"):
+        builder(renderer, num_rollouts=1, max_steps=0)
+    with pytest.raises(TypeError, match="cannot tell a model of tools"):
+        builder(Renderer("a tokenizer"), num_rollouts=1, tools=[add])
+    with pytest.raises(TypeError, match="has no attribute tokenizer"):
+        CookbookDataset(
+            RLDataset([ITEM], make_env=Riddle), Renderer(None), batch_size=1, num_rollouts=1
+        )
+    with pytest.raises(TypeError, match="maxsteps"):
+        dataset(RLDataset([ITEM], make_env=Riddle), batch_size=1, maxsteps=3)
     with pytest.raises(TypeError, match="dataset must be an RLDataset"):
         dataset([ITEM], batch_size=1)
     with pytest.raises(ValueError, match="batch_size must be at least 1"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Awaitable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
@@ -36,8 +37,8 @@ class AsyncFromCookbook(AsyncEnv[TokenPrompt, Sequence[int]]):
     seeds.
 
     An info has what a step returned beside: "metrics" and "logs". An episode that the environment ends
-    at a limit, by the metrics "stop/max_turns", "stop/max_tokens" and their like, is truncated, and so
-    is one whose first prompt is too long, which it tells by an `InitialObservationOverflow`.
+    at a limit, by the metrics "stop/max_turns", "stop/max_tokens" and their like, is truncated. An
+    answer is told to have been cut off (`extra`, of newer versions) if ids are to end it and none does.
 
     Source: tinker-cookbook, `tinker_cookbook/rl/types.py` at commits 06a755a3 and 30a5f559, and later
     with `StopReason`.
@@ -60,6 +61,7 @@ class AsyncFromCookbook(AsyncEnv[TokenPrompt, Sequence[int]]):
         self.env = env
         self.observation_space = self.action_space = cast("Any", tokens.sequence(_MOST_IDS))
         self.stop_condition: Any = None
+        self._takes_extra = "extra" in inspect.signature(env.step).parameters
         self._is_fresh = True
         self._is_over = True
 
@@ -70,7 +72,8 @@ class AsyncFromCookbook(AsyncEnv[TokenPrompt, Sequence[int]]):
 
         Raises:
             RuntimeError: It was begun before.
-            EpisodeTruncated: The first prompt is too long.
+            EpisodeTruncated: The first prompt is too long, which the environment tells by an
+                `InitialObservationOverflow`: there is no episode.
         """
         await super().reset(seed=seed)
         if not self._is_fresh:
@@ -99,7 +102,9 @@ class AsyncFromCookbook(AsyncEnv[TokenPrompt, Sequence[int]]):
         if self._is_over:
             msg = f"{self} has no episode that could go on"
             raise RuntimeError(msg)
-        result = await self.env.step([int(token) for token in action])
+        ids = [int(token) for token in action]
+        extra = {"extra": {"stop_reason": self._stop_reason(ids)}} if self._takes_extra else {}
+        result = await cast("Any", self.env).step(ids, **extra)
         self.stop_condition = result.next_stop_condition
         self._is_over = bool(result.episode_done)
         facts = {name: dict(getattr(result, name, None) or {}) for name in ("metrics", "logs")}
@@ -111,6 +116,13 @@ class AsyncFromCookbook(AsyncEnv[TokenPrompt, Sequence[int]]):
             truncated,
             {name: fact for name, fact in facts.items() if fact},
         )
+
+    def _stop_reason(self, ids: list[int]) -> str:
+        """Return what the cookbook's sampler says of an answer; a text that ends it is not looked for."""
+        stops: list[Any] = list(self.stop_condition or ())
+        if not stops or any(isinstance(stop, str) for stop in stops):
+            return "stop"
+        return "stop" if ids and ids[-1] in stops else "length"
 
 
 def _read_prompt(prompt: tinker.ModelInput) -> TokenPrompt:

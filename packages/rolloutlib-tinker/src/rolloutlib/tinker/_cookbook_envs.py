@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
 from types import SimpleNamespace
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeAlias, cast
 import anyio
 
 from rolloutlib._calls import RefuseStrayCancellation, check_count, is_awaitable
-from rolloutlib._values import to_float
+from rolloutlib._values import snapshot, to_float
 from rolloutlib.envs import AsyncEnv, Env, as_async
 from rolloutlib.rollouts import ActionT, EpisodeTruncated, ObservationT, PolicyOutput, Trajectory
 from rolloutlib.rollouts._episodes import noting
@@ -105,7 +106,7 @@ class CookbookEnv(Generic[ObservationT, ActionT]):
             member=member,
             attempt=attempt,
         )
-        self._options = None if options is None else dict(options)
+        self._options = None if options is None else snapshot(dict(options))
         self._inline = inline
         self._calling = anyio.Lock()  # for a cleanup while others of the group still play
         self._env: AsyncEnv[ObservationT, ActionT] | None = None
@@ -250,9 +251,14 @@ class CookbookEnv(Generic[ObservationT, ActionT]):
     async def _close(self) -> None:
         self._is_closed = True
         env, self._env = self._env, None
-        if env is not None:
-            with anyio.CancelScope(shield=True):
-                await env.close()
+        if env is None:
+            return
+        if anyio.current_effective_deadline() > -math.inf:
+            # In no scope of ours: what an environment opened in `reset`, it may end in `close`.
+            await env.close()
+            return
+        with anyio.CancelScope(shield=True):
+            await env.close()
 
 
 def _refuse(_: object) -> NoReturn:

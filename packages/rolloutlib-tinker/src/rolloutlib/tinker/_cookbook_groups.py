@@ -59,13 +59,15 @@ class CookbookGroupBuilder(Generic[ItemT, ObservationT, ActionT]):
         max_steps: After that many steps an episode is cut short.
         tools: What the model may call, as for `TinkerPolicy`.
         tokenizer: The model's; by default the renderer's attribute `tokenizer`.
-        grade_group: Gives each episode its score, from all that were played to an end; a coroutine
-            function, or one that may block. The records have no log probabilities.
+        grade_group: Gives each episode its score, from all that the cookbook kept, also those that it
+            broke off; a coroutine function, or one that may block. The records have no log
+            probabilities.
         tags: By which the cookbook groups what it logs.
         inline: Call synchronous environments on the event loop, not each on a thread of its own.
 
     Raises:
-        TypeError: An argument has the wrong type.
+        TypeError: An argument has the wrong type, or the renderer has no tokenizer, or cannot tell a
+            model of tools.
         ValueError: `num_rollouts` or `max_steps` is less than 1.
     """
 
@@ -102,9 +104,14 @@ class CookbookGroupBuilder(Generic[ItemT, ObservationT, ActionT]):
             self.item_id = content_id(self.item, self.make_env)
         if self.seed is None:
             self.seed = secrets.randbits(SEED_BITS)
+        self._make_env(0, 0)  # which refuses what could not be played
 
     async def make_envs(self) -> Sequence[CookbookEnv[ObservationT, ActionT]]:
-        """Return an episode for each member; a further call returns further attempts at them."""
+        """Return an episode for each member.
+
+        A further call, as by a cookbook that tries anew what failed, returns further attempts at them;
+        after `cleanup` they are the first again, with the same seeds.
+        """
         attempt, self._attempt = self._attempt, self._attempt + 1
         made = [self._make_env(member, attempt) for member in range(self.num_rollouts)]
         self._envs += made
@@ -135,7 +142,7 @@ class CookbookGroupBuilder(Generic[ItemT, ObservationT, ActionT]):
 
     async def cleanup(self) -> None:
         """Close the environments of all episodes that have not ended; it raises nothing."""
-        envs, self._envs = self._envs, []
+        envs, self._envs, self._attempt = self._envs, [], 0
         for env in envs:
             try:
                 await env.close()
@@ -191,7 +198,7 @@ class CookbookDataset(Generic[ItemT]):
 
     Raises:
         TypeError: An argument has the wrong type.
-        ValueError: `batch_size` is less than 1.
+        ValueError: `batch_size`, `num_rollouts` or `max_steps` is less than 1.
     """
 
     def __init__(
@@ -218,6 +225,8 @@ class CookbookDataset(Generic[ItemT]):
             num_rollouts=num_rollouts,
             **others,
         )
+        if len(dataset):
+            self._build(0)  # which refuses what could not be played
 
     def get_batch(self, index: int) -> list[CookbookGroupBuilder[ItemT, Any, Any]]:
         """Return what builds the groups of a batch.
@@ -229,14 +238,15 @@ class CookbookDataset(Generic[ItemT]):
             msg = f"batch {index!r} is out of range for {len(self)} batches"
             raise IndexError(msg)
         first = index * self.batch_size
-        return [
-            self._builder(
-                self.dataset[position],
-                item_id=self.dataset.item_id(position),
-                seed=derive_seed(self.seed, position),
-            )
-            for position in range(first, min(first + self.batch_size, len(self.dataset)))
-        ]
+        last = min(first + self.batch_size, len(self.dataset))
+        return [self._build(position) for position in range(first, last)]
 
     def __len__(self) -> int:
         return math.ceil(len(self.dataset) / self.batch_size)
+
+    def _build(self, position: int) -> CookbookGroupBuilder[ItemT, Any, Any]:
+        return self._builder(
+            self.dataset[position],
+            item_id=self.dataset.item_id(position),
+            seed=derive_seed(self.seed, position),
+        )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from rolloutlib._values import to_float
 from rolloutlib.scores import Score
 
 if TYPE_CHECKING:
@@ -41,8 +42,8 @@ def read_metrics(info: Mapping[str, Any]) -> dict[str, float]:
     """Return the numbers in an info, and those of its score."""
     metrics: dict[str, float] = {}
     for name, fact in info.items():
-        if isinstance(fact, bool | int | float) and math.isfinite(fact):
-            metrics[name] = float(fact)
+        with suppress(TypeError, ValueError):  # no number, or none that has a mean
+            metrics[name] = to_float(fact, name)
     if (score := Score.from_info(info)) is not None:
         metrics |= score_metrics(score)
     return metrics
