@@ -44,7 +44,8 @@ def to_datums(
     A datum holds what its loss reads and nothing else, for the server refuses what it does not know:
     `target_tokens` (int64) and, for "cross_entropy", `weights`; for the others `logprobs`, of the
     sampler, and `advantages` (all float32). Rows whose advantages are 0 everywhere are kept: they add
-    nothing, but without them a batch has another shape, for which a server may have to compile anew.
+    nothing (but the penalty of "dro"), but without them a batch has another shape, for which a server
+    may have to compile anew.
 
     Source: Tinker's documentation of losses (tinker-docs.thinkingmachines.ai/tinker/losses), and
     `tinker.types.Datum` of versions 0.24 to 0.38.
