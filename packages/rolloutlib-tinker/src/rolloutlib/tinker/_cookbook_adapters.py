@@ -11,6 +11,7 @@ from rolloutlib.rollouts import EpisodeTruncated
 from rolloutlib.spaces import tokens
 
 if TYPE_CHECKING:
+    import gymnasium as gym
     import tinker
 
 TokenPrompt: TypeAlias = "list[int] | tinker.ModelInput"
@@ -59,7 +60,9 @@ class AsyncFromCookbook(AsyncEnv[TokenPrompt, Sequence[int]]):
             msg = f"env must be an Env of tinker-cookbook, with initial_observation and step, got {env!r}"
             raise TypeError(msg)
         self.env = env
-        self.observation_space = self.action_space = cast("Any", tokens.sequence(_MOST_IDS))
+        space: Any = tokens.sequence(_MOST_IDS)
+        self.observation_space: gym.Space[TokenPrompt] = space
+        self.action_space: gym.Space[Sequence[int]] = space
         self.stop_condition: Any = None
         self._takes_extra = "extra" in inspect.signature(env.step).parameters
         self._is_fresh = True

@@ -95,13 +95,13 @@ class ChatTemplateRenderer:
                 "another renderer"
             )
             raise ValueError(msg)
-        self.tokenizer = tokenizer
-        self.tools = None if tools is None else list(tools)
+        self.tokenizer: Any = tokenizer
+        self.tools: list[ToolDefinition] | None = None if tools is None else list(tools)
         self._read_calls = read_calls
         self._image_token = image_token or getattr(tokenizer, "image_token", None)
         self._count_image_tokens = count_image_tokens
         self._options = options
-        self.end_of_turn = end_of_turn or self._find_end()
+        self.end_of_turn: str = end_of_turn or self._find_end()
         self._end = self.encode(self.end_of_turn)
         if len(self._end) != 1:
             msg = f"end_of_turn must be the text of one token, but {self.end_of_turn!r} is {self._end!r}"
