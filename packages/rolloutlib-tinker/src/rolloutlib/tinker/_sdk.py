@@ -51,7 +51,7 @@ def to_future(submitted: Any) -> Future[Any]:
 
 
 def is_sampler(value: Any) -> bool:
-    """Tell whether a value is a sampling client, or from 0.38 on the future of one."""
+    """Tell whether a value is a sampling client, or acts as one, as the SDK's futures of one do."""
     return _has(value, "sample")
 
 
