@@ -5,13 +5,16 @@ from __future__ import annotations
 import copy
 import pickle
 from concurrent.futures import Future
-from typing import Any, assert_type
+from typing import TYPE_CHECKING, Any, assert_type
 
+import anyio.to_thread
 import numpy as np
 import pytest
 
 from processes import output_of
-from rolloutlib.rollouts import EpisodeTruncated, PolicyOutput
+from rolloutlib import rollout
+from rolloutlib.envs import ChatEnv
+from rolloutlib.rollouts import BatchedPolicy, EpisodeTruncated, PolicyOutput
 from rolloutlib.tinker import (
     AsyncTinkerPolicy,
     ChatTemplateRenderer,
@@ -19,7 +22,10 @@ from rolloutlib.tinker import (
     TinkerPolicy,
 )
 from rolloutlib.types import Message
-from tinker_stub import Sampled, TinkerStub, sampler_of
+from tinker_stub import Sampled, TinkerStub, made_by, sampler_of
+
+if TYPE_CHECKING:
+    import tinker
 
 
 def asked_text(stub: TinkerStub, tokenizer: Any, index: int = -1) -> str:
@@ -248,6 +254,19 @@ def test_the_future_of_a_client_is_waited_for(stub: TinkerStub, sampler: Any) ->
         TinkerPolicy(lost, max_tokens=10, timeout=0.01)
 
 
+@pytest.mark.anyio
+async def test_the_sdk_s_own_future_of_a_client_is_waited_for_without_its_warning(
+    stub: TinkerStub,
+) -> None:
+    def make() -> Any:  # up to 0.24 a client, later a future of one
+        return made_by(stub).create_sampling_client(base_model=stub.base_model)
+
+    policy = AsyncTinkerPolicy(await anyio.to_thread.run_sync(make), max_tokens=10)
+    assert (await policy("hello")).tokens == (1,)
+    later = policy.with_sampler(await anyio.to_thread.run_sync(make), version=1)
+    assert (await later("hello")).version == 1
+
+
 def test_what_is_no_client_is_refused_at_once() -> None:
     wrong: Any = "Qwen/Qwen3-8B"
     with pytest.raises(TypeError, match=r"sampler must be a tinker\.SamplingClient or"):
@@ -279,6 +298,17 @@ def test_what_no_request_could_have_is_refused_at_once(
         TinkerPolicy(sampler, **options)
     with pytest.raises((TypeError, ValueError), match=problem):
         AsyncTinkerPolicy(sampler, **options)
+
+
+def types_of_a_real_client(trainer: tinker.TrainingClient, env: ChatEnv) -> None:
+    """For the type checker alone."""
+    sampler = trainer.save_weights_and_get_sampling_client()
+    policy = TinkerPolicy(sampler, max_tokens=10, tools=env.tools)
+    assert_type(policy, TinkerPolicy[Message])
+    assert_type(policy.with_sampler(sampler.result()), TinkerPolicy[Message])
+    rollout(env, policy)
+    rollout(env, TinkerPolicy(sampler, max_tokens=10))
+    rollout(env, BatchedPolicy(policy.batch))
 
 
 def test_type_checkers_know_the_actions(sampler: Any) -> None:
