@@ -17,7 +17,7 @@ from rolloutlib.tinker._prompts import TinkerPrompt
 from rolloutlib.tinker._renderers import Renderer
 from rolloutlib.tinker._requests import Request
 from rolloutlib.tinker._tools import Tools
-from rolloutlib.tinker._waiting import await_
+from rolloutlib.tinker._waiting import await_one
 from rolloutlib.types import Message
 
 
@@ -150,5 +150,5 @@ class AsyncTinkerPolicy(AnyPolicy[ActionT]):
     async def _ask(self, request: Request) -> list[Outcome[ActionT]]:
         exchange = self._exchange
         pending = exchange.submit(request)
-        await await_(pending, exchange.timeout)
+        await await_one(pending, exchange.timeout)
         return exchange.outputs(request, pending)

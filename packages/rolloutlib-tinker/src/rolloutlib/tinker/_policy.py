@@ -16,7 +16,7 @@ from rolloutlib.tinker._prompts import TinkerPrompt
 from rolloutlib.tinker._renderers import Renderer
 from rolloutlib.tinker._requests import Request
 from rolloutlib.tinker._tools import Tools
-from rolloutlib.tinker._waiting import wait
+from rolloutlib.tinker._waiting import wait_all
 from rolloutlib.types import Message
 
 
@@ -147,7 +147,7 @@ class TinkerPolicy(AnyPolicy[ActionT]):
     def _ask(self, requests: Sequence[Request]) -> list[list[Outcome[ActionT]]]:
         exchange = self._exchange
         answers = [exchange.submit(request) for request in requests]
-        wait(answers, exchange.timeout)
+        wait_all(answers, exchange.timeout)
         return [
             exchange.outputs(request, answer)
             for request, answer in zip(requests, answers, strict=True)

@@ -13,7 +13,7 @@ import anyio
 from rolloutlib.envs._threads import find_call_soon
 
 
-def wait(pending: Sequence[Future[Any]], seconds: float) -> None:
+def wait_all(pending: Sequence[Future[Any]], seconds: float) -> None:
     """Wait until all are done, at most so many seconds; then let go of those that are not."""
     try:
         futures.wait(pending, seconds)
@@ -22,7 +22,7 @@ def wait(pending: Sequence[Future[Any]], seconds: float) -> None:
             future.cancel()
 
 
-async def await_(pending: Future[Any], seconds: float) -> None:
+async def await_one(pending: Future[Any], seconds: float) -> None:
     """Wait until it is done, at most so many seconds; then let go of it."""
     finished = anyio.Event()
     call_soon = find_call_soon()
