@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import pickle
+import threading
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any
 
 import anyio
 import anyio.lowlevel
+import anyio.to_thread
 import numpy as np
 import pytest
 import tinker
@@ -500,6 +502,42 @@ async def test_cleaning_up_waits_for_a_step(tokenizer: Any, renderer: Any) -> No
         goes_on.set()
     assert waiting.riddle.num_closed == 1
     assert waiting.riddle.log[1:] == ["hello"]
+
+
+@pytest.mark.parametrize("stuck", ["step", "close"])
+async def test_cleaning_up_waits_for_a_call_that_was_cancelled_on_its_thread(
+    stuck: str, tokenizer: Any, renderer: Any
+) -> None:
+    class Stuck(Riddle):
+        def step(self, action: str) -> Any:
+            if stuck == "step":
+                self.wait()
+            raise LookupError("no turn")
+
+        def close(self) -> None:
+            if stuck == "close":
+                self.wait()
+            super().close()
+
+        def wait(self) -> None:
+            begun.set()
+            assert goes_on.wait(20)
+
+    begun, goes_on = threading.Event(), threading.Event()
+    maker = Maker(Stuck)
+    builder = CookbookGroupBuilder(ITEM, maker, renderer, num_rollouts=1)
+    [env] = await builder.make_envs()
+    await env.initial_observation()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(env.step, tokenizer.encode("hello<|im_end|>"))
+        await anyio.to_thread.run_sync(begun.wait)
+        tasks.cancel_scope.cancel()
+    assert maker.made[0].num_closed == 0
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(builder.cleanup)
+        await anyio.wait_all_tasks_blocked()
+        goes_on.set()
+    assert maker.made[0].num_closed == 1
 
 
 class Renderer:

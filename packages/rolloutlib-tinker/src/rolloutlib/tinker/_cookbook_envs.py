@@ -12,8 +12,15 @@ import anyio
 
 from rolloutlib._calls import RefuseStrayCancellation, check_count, is_awaitable
 from rolloutlib._values import snapshot, to_float
-from rolloutlib.envs import AsyncEnv, Env, as_async
-from rolloutlib.rollouts import ActionT, EpisodeTruncated, ObservationT, PolicyOutput, Trajectory
+from rolloutlib.envs import AsyncEnv, AsyncFromSync, Env, as_async
+from rolloutlib.rollouts import (
+    ActionT,
+    EpisodeTruncated,
+    ObservationT,
+    PolicyOutput,
+    Timeouts,
+    Trajectory,
+)
 from rolloutlib.rollouts._episodes import noting
 from rolloutlib.rollouts._recorder import Recorder
 from rolloutlib.tinker._cookbook_steps import CookbookStep, StopCondition, read_metrics
@@ -115,6 +122,7 @@ class CookbookEnv(Generic[ObservationT, ActionT]):
         self._prompt = Prompt([])
         self._trajectory: Trajectory[ObservationT, ActionT] | None = None
         self._is_closed = False
+        self._closed: AsyncEnv[ObservationT, ActionT] | None = None
 
     @property
     def trajectory(self) -> Trajectory[ObservationT, ActionT] | None:
@@ -175,12 +183,17 @@ class CookbookEnv(Generic[ObservationT, ActionT]):
     async def close(self) -> None:
         """Close the environment, after any running call; closing twice does no harm.
 
+        A call on a thread that goes on though it was cancelled is waited for as long as in a rollout.
+
         Raises:
             Exception: What the environment raises.
         """
         with anyio.CancelScope(shield=True):
             async with self._calling:
                 await self._close()
+        if isinstance(self._closed, AsyncFromSync):
+            with anyio.move_on_after(Timeouts().close, shield=True):
+                await self._closed.wait_abandoned()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._env or self._make_env!r})"
@@ -253,6 +266,7 @@ class CookbookEnv(Generic[ObservationT, ActionT]):
         env, self._env = self._env, None
         if env is None:
             return
+        self._closed = env
         if anyio.current_effective_deadline() > -math.inf:
             # In no scope of ours: what an environment opened in `reset`, it may end in `close`.
             await env.close()
