@@ -523,6 +523,10 @@ async def test_cleaning_up_waits_for_a_call_that_was_cancelled_on_its_thread(
             begun.set()
             assert goes_on.wait(20)
 
+    async def clean_up() -> None:
+        await builder.cleanup()
+        assert goes_on.is_set()
+
     begun, goes_on = threading.Event(), threading.Event()
     maker = Maker(Stuck)
     builder = CookbookGroupBuilder(ITEM, maker, renderer, num_rollouts=1)
@@ -534,7 +538,7 @@ async def test_cleaning_up_waits_for_a_call_that_was_cancelled_on_its_thread(
         tasks.cancel_scope.cancel()
     assert maker.made[0].num_closed == 0
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(builder.cleanup)
+        tasks.start_soon(clean_up)
         await anyio.wait_all_tasks_blocked()
         goes_on.set()
     assert maker.made[0].num_closed == 1
