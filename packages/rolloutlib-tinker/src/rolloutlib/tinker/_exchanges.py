@@ -18,6 +18,7 @@ from rolloutlib.tinker._models import Model
 from rolloutlib.tinker._prompts import Prompt
 from rolloutlib.tinker._requests import Request, join_equal, request_seed
 from rolloutlib.tinker._sdk import is_future, is_sampler, load, submit, to_future
+from rolloutlib.tinker._waiting import wait
 
 if TYPE_CHECKING:
     import tinker
@@ -146,14 +147,15 @@ class Exchange(Generic[ActionT]):
         return outputs
 
     def _wait_for(self, client: Future[Any]) -> Any:
+        wait([client], self.timeout)
+        if not client.done():
+            msg = f"there was no sampling client in {self.timeout:g} seconds (timeout)"
+            raise ServerTimeoutError(msg)
         try:
-            return client.result(self.timeout)
+            return client.result()
         except Exception as error:
-            failure: Exception = read_error(error, "making a sampling client")
-            if not client.done():
-                msg = f"there was no sampling client in {self.timeout:g} seconds (timeout)"
-                failure = ServerTimeoutError(msg)
-        raise failure
+            failure = read_error(error, "making a sampling client")
+        raise failure  # not from the error, which has the key
 
 
 def _usage(response: Any, prompt: Prompt, index: int) -> dict[str, int] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Sequence
 from concurrent import futures
 from concurrent.futures import Future
@@ -13,10 +14,19 @@ import anyio
 from rolloutlib.envs._threads import find_call_soon
 
 
+def wait(pending: Sequence[Future[Any]], seconds: float) -> None:
+    """Wait until all are done, at most so many seconds, or until Ctrl-C."""
+    end = time.monotonic() + seconds
+    # By naps, since Ctrl-C does not wake a wait on Windows, nor one that it comes just before.
+    while futures.wait(pending, max(min(end - time.monotonic(), _NAP), 0)).not_done:
+        if time.monotonic() >= end:
+            return
+
+
 def wait_all(pending: Sequence[Future[Any]], seconds: float) -> None:
     """Wait until all are done, at most so many seconds; then let go of those that are not."""
     try:
-        futures.wait(pending, seconds)
+        wait(pending, seconds)
     finally:
         for future in pending:
             future.cancel()
@@ -37,3 +47,6 @@ async def await_one(pending: Future[Any], seconds: float) -> None:
             await finished.wait()
     finally:
         pending.cancel()
+
+
+_NAP = 1.0
