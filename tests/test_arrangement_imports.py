@@ -117,6 +117,7 @@ def test_core_never_imports_a_sibling_and_siblings_not_each_other() -> None:
         },  # for the command alone
         "rolloutlib-graders": {CORE, "rolloutlib-graders"},
         "rolloutlib-openai": {CORE, "rolloutlib-openai"},
+        "rolloutlib-tinker": {CORE, "rolloutlib-tinker"},
     }
     for distribution, ours in allowed.items():
         found = {owner(found.module) for found in imports(distribution)}

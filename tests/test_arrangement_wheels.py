@@ -29,6 +29,7 @@ PARTS = {
     "rolloutlib-evals": "evals",
     "rolloutlib-graders": "graders",
     "rolloutlib-openai": "openai",
+    "rolloutlib-tinker": "tinker",
 }
 ASSETS = (".css", ".html", ".js")
 
@@ -159,7 +160,11 @@ SETS: dict[str, tuple[list[str], list[str]]] = {
     "graders": (["rolloutlib-graders"], ["graders"]),
     "evals": (["rolloutlib-evals"], ["evals"]),
     "openai": (["rolloutlib-openai"], ["openai"]),
-    "all": (["rolloutlib", "rolloutlib-openai"], ["evals", "graders", "openai"]),
+    "tinker": (["rolloutlib-tinker"], ["tinker"]),
+    "all": (
+        ["rolloutlib", "rolloutlib-openai", "rolloutlib-tinker"],
+        ["evals", "graders", "openai", "tinker"],
+    ),
 }
 
 
@@ -187,7 +192,7 @@ def test_a_part_that_is_absent_says_what_to_install(
     installed: tuple[Installation, list[str]],
 ) -> None:
     installation, parts = installed
-    for part in {"evals", "graders", "openai"} - set(parts):
+    for part in {"evals", "graders", "openai", "tinker"} - set(parts):
         code = f"""
 import rolloutlib
 try:

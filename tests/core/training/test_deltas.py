@@ -577,6 +577,26 @@ def test_what_an_episode_that_is_over_has_left_is_not_taken_for_a_later_one() ->
     assert chat.prompt(messages)[: len(before)] == before
 
 
+def test_a_step_that_is_sampled_again_has_the_same_prompt_again() -> None:
+    chats = Chats(chat_tokenizer())
+    for tokens in (encode("the"), encode("he") + encode("llo")):
+        chat = chats.find(ASK, seed=1, step=0)
+        chat.prompt(ASK)
+        chat.add(tokens + END)
+    messages = [*ASK, said("hello"), *MORE]
+    prompts: list[list[int]] = []
+    for reply in (None, "the", "hero"):
+        chat = chats.find(messages, seed=1, step=1)
+        prompts.append(chat.prompt(messages))
+        assert chat.rewrites == ()
+        if reply is not None:  # else the sampler failed
+            chat.add(encode(reply) + END)
+    assert prompts[0] == prompts[1] == prompts[2]
+    longer = [*messages, said("the"), *MORE]
+    before = prompts[0] + encode("the") + END
+    assert chats.find(longer, seed=1, step=2).prompt(longer)[: len(before)] == before
+
+
 def test_a_conversation_that_was_forgotten_is_rendered_anew_and_reported() -> None:
     model = Model(Chats(chat_tokenizer(), max_chats=1))
     first = model(ASK, seed=1, step=0)

@@ -38,7 +38,7 @@ class Worker:
         self._cleanup = cleanup
         self._calls: _Calls = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
-        self._ending: _Call[None] | None = None  # after an abandoned call
+        self._ending: _Call[object] | None = None  # the cleanup
 
     async def run(self, function: Callable[[], T]) -> T:
         """Run a function on the thread and return its result.
@@ -72,13 +72,13 @@ class Worker:
         if self.closed:
             return
         self.closed = True
-        call = _Call(self._cleanup)
+        self._ending = call = _Call(self._cleanup)
         self._put(call.run, is_last=True)
         await call.finished.wait()
         call.result()
 
     async def wait_abandoned(self) -> None:
-        """Wait until an abandoned call has run out and the cleanup is done.
+        """Wait until an abandoned call has run out and the cleanup is done; `close` may be that call.
 
         To be called on the event loop of the caller who abandoned it.
         """

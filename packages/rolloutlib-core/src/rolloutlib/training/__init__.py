@@ -13,6 +13,7 @@ from rolloutlib.training._chats import Chats
 from rolloutlib.training._columns import to_columns
 from rolloutlib.training._conversations import to_messages
 from rolloutlib.training._deltas import ChatTokens, find_rewrites
+from rolloutlib.training._divergence import KLEstimate, estimate_kl
 from rolloutlib.training._exporting import row_rewards
 from rolloutlib.training._inspection import AnyRow
 from rolloutlib.training._problems import InvalidRowsError, ProblemKind, RowProblem
@@ -32,6 +33,7 @@ __all__ = [
     "Chats",
     "Estimator",
     "InvalidRowsError",
+    "KLEstimate",
     "ProblemKind",
     "Rewards",
     "RewriteCause",
@@ -42,6 +44,7 @@ __all__ = [
     "TokenSpan",
     "assemble_rows",
     "check_rows",
+    "estimate_kl",
     "find_rewrites",
     "group_mean",
     "group_normalized",

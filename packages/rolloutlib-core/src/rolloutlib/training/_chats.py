@@ -55,8 +55,8 @@ class Chats:
     def find(self, messages: Messages, *, seed: int | None, step: int) -> ChatTokens:
         """Return the tokens of a conversation, to be asked for the prompt of the same messages.
 
-        Once a step: a call that samples again after a failure uses what it was given before. Safe to
-        call from several threads.
+        Asked again at the same step, to sample anew after a failure, say, it has the same prompt. Safe
+        to call from several threads.
 
         Args:
             messages: The observation: the whole conversation.
@@ -73,11 +73,16 @@ class Chats:
         with self._lock:
             chat = None
             if step:
-                for index, digest in reversed(before):
-                    if messages[index].get("role") == "assistant":
-                        chat = self._take((seed, digest), messages[index])
-                    if chat is not None:
-                        break
+                replies = [
+                    ((seed, digest), messages[index].get("content"))
+                    for index, digest in reversed(before)
+                    if messages[index].get("role") == "assistant"
+                ]
+                chat = (
+                    self._take(replies, exactly=True)
+                    or self._again((seed, now))
+                    or self._take(replies, exactly=False)
+                )
             if chat is None:
                 chat = ChatTokens(self._tokenizer, resumed=step > 0)
             self._keep((seed, now), chat)
@@ -86,18 +91,24 @@ class Chats:
     def __len__(self) -> int:
         return self._count
 
-    def _take(self, key: _Key, reply: dict[str, Any]) -> ChatTokens | None:
-        chats = self._chats.get(key, [])
-        ended = [chat for chat in chats if chat.reply is not None]
-        if not ended:
-            return None
-        said = [chat for chat in ended if chat.reply == reply.get("content")]
-        chat = (said or ended)[-1]  # older ones may be left of episodes that are over
-        chats.remove(chat)
-        self._count -= 1
-        if not chats:
-            del self._chats[key]
-        return chat
+    def _take(self, replies: list[tuple[_Key, Any]], *, exactly: bool) -> ChatTokens | None:
+        """Take the conversation in which a reply came last, or one for whose prompt some reply came."""
+        for key, content in replies:
+            chats = self._chats.get(key, [])
+            # Older ones may be left of episodes that are over.
+            for chat in reversed(chats):
+                if chat.reply is not None and (chat.reply == content or not exactly):
+                    chats.remove(chat)
+                    self._count -= 1
+                    if not chats:
+                        del self._chats[key]
+                    return chat
+        return None
+
+    def _again(self, key: _Key) -> ChatTokens | None:
+        """Return a conversation for whose last prompt there is to be another reply."""
+        chats = self._chats.get(key)
+        return chats[-1].again() if chats else None
 
     def _keep(self, key: _Key, chat: ChatTokens) -> None:
         self._chats.setdefault(key, []).append(chat)

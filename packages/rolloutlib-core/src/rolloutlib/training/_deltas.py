@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+from array import array
 from collections.abc import Sequence
 from typing import Any
 
@@ -40,7 +42,9 @@ class ChatTokens:
         self._turn = -1
         self._messages: list[dict[str, Any]] = []
         self._text = ""
-        self._ids: list[int] = []
+        self._ids = array(
+            "q"
+        )  # a fifth of what a list takes, for as long as the conversation is kept
         self._sampled: list[int] | None = None
 
     @property
@@ -73,7 +77,7 @@ class ChatTokens:
             self._report("unknown")
         if ids is None:
             ids = self._tokenizer.encode(text)
-        self._messages, self._text, self._ids, self._sampled = messages, text, ids, None
+        self._messages, self._text, self._ids, self._sampled = messages, text, array("q", ids), None
         return list(ids)
 
     def add(self, sampled: Sequence[int]) -> None:
@@ -87,6 +91,12 @@ class ChatTokens:
             msg = "add() takes what was sampled for a prompt: call prompt() first, then add() once"
             raise ValueError(msg)
         self._sampled = to_ids(sampled, "sampled")
+
+    def again(self) -> ChatTokens:
+        """Return the tokens of the same conversation up to the last prompt, to sample for it anew."""
+        other = copy.copy(self)
+        other._sampled = None
+        return other
 
     def _extend(self, messages: list[dict[str, Any]], text: str) -> list[int] | None:
         """Return the ids so far with those of the new messages, or None where that is not valid."""
@@ -158,7 +168,8 @@ class ChatTokens:
     def _joined(self, end: str, rest: str) -> list[int]:
         sampled = self._sampled or []
         closed = bool(self._tokenizer.split_sampled(sampled)[1])
-        return self._ids + sampled + self._tokenizer.encode_tail(end, rest, closed=closed)
+        tail = self._tokenizer.encode_tail(end, rest, closed=closed)
+        return [*self._ids, *sampled, *tail]
 
     def _report(self, cause: RewriteCause, *, kept: bool = False, **fields: Any) -> None:
         self.last_rewrite = ChatRewrite(self._turn, cause, kept, **fields)

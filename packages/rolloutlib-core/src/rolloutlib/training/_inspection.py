@@ -74,7 +74,9 @@ class RowInspection:
 
     def _fields(self, row: AnyRow) -> dict[str, Any] | None:
         if isinstance(row, TokenSequence):
-            return {name: getattr(row, name, None) for name in _FIELDS}
+            fields = {name: getattr(row, name, None) for name in _FIELDS}
+            fields["spans"] = row.spans or None  # one that was made without does not say
+            return fields
         if not isinstance(cast("object", row), Mapping):
             self.note("type", f"a row is a TokenSequence or a mapping, got {row!r}")
             return None

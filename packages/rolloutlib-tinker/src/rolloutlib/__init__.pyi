@@ -1,0 +1,1 @@
+# Lets type checkers find rolloutlib.tinker in an editable install; not part of the wheel.

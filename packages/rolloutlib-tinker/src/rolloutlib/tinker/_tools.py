@@ -1,0 +1,62 @@
+"""What a model is told that it may call, and by which renderers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeAlias, TypeVar, cast
+
+from rolloutlib.tinker._renderers import ChatTemplateRenderer, Renderer
+from rolloutlib.tools import Tool, Toolset
+from rolloutlib.types import ToolDefinition
+
+Tools: TypeAlias = Toolset | Iterable[ToolDefinition | Tool[..., Any] | Callable[..., Any]]
+
+RendererT = TypeVar("RendererT", bound=Renderer | None)
+
+
+def define_tools(tools: Tools | None) -> list[ToolDefinition]:
+    """Return the definitions of tools.
+
+    Raises:
+        TypeError: Something is no tool.
+    """
+    if isinstance(tools, Toolset):
+        return tools.definitions
+    given: Any = () if tools is None else tools
+    if isinstance(given, Mapping | str) or not isinstance(given, Iterable):
+        msg = f"tools must be a Toolset or a list of functions, tools or definitions, got {given!r}"
+        raise TypeError(msg)
+    return [
+        cast("ToolDefinition", one) if isinstance(one, Mapping) else Toolset([one]).definitions[0]
+        for one in cast("Iterable[Any]", given)
+    ]
+
+
+def check_renderer(renderer: object) -> None:
+    """Refuse what is no renderer.
+
+    Raises:
+        TypeError: It lacks a method.
+    """
+    for name in ("build_generation_prompt", "get_stop_sequences", "parse_response"):
+        if renderer is not None and not callable(getattr(renderer, name, None)):
+            msg = f"{renderer!r} is no renderer: it lacks {name}"
+            raise TypeError(msg)
+
+
+def with_tools(renderer: RendererT, tools: list[ToolDefinition]) -> RendererT:
+    """Return a renderer that shows the model tools.
+
+    Raises:
+        TypeError: It cannot.
+    """
+    if isinstance(renderer, ChatTemplateRenderer):
+        return renderer.with_tools(tools)
+    if (
+        renderer is not None
+        and tools
+        and not hasattr(renderer, "create_conversation_prefix_with_tools")
+    ):
+        msg = f"{renderer!r} cannot tell a model of tools: it lacks create_conversation_prefix_with_tools"
+        raise TypeError(msg)
+    return renderer
