@@ -35,7 +35,9 @@ def test_a_forked_process_has_connections_of_its_own(server: ScriptedServer) -> 
     assert [one.connection for one in server.received] == [1, 2, 1]
 
 
-def test_ctrl_c_ends_the_wait_for_a_batch(server: ScriptedServer) -> None:
+@pytest.mark.parametrize("woken", [True, False])
+def test_ctrl_c_ends_the_wait_for_a_batch(server: ScriptedServer, woken: bool) -> None:
+    main = threading.get_ident()
     there = threading.Barrier(3, timeout=20)
 
     def meet_and_stall(connection: Any) -> bool:
@@ -44,7 +46,8 @@ def test_ctrl_c_ends_the_wait_for_a_batch(server: ScriptedServer) -> None:
 
     def interrupt() -> None:
         there.wait()
-        os.kill(os.getpid(), signal.SIGINT)
+        # One that another thread takes wakes the wait no more than one that comes just before it.
+        signal.pthread_kill(main if woken else threading.get_ident(), signal.SIGINT)
 
     server.plays(meet_and_stall)
     policy = ChatPolicy("m", base_url=server.url, timeout=20, max_retries=0)

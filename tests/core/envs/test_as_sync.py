@@ -313,7 +313,7 @@ def test_a_copy_has_a_copy_of_the_environment_and_a_loop_of_its_own(duplicate: A
 
 
 INTERRUPTED = """
-import os, signal, threading
+import signal, threading
 import anyio, gymnasium as gym
 from rolloutlib import AsyncEnv, as_sync
 from rolloutlib.envs import _portal
@@ -321,13 +321,17 @@ from rolloutlib.envs import _portal
 _portal.GRACE_SECONDS = {grace}
 
 release, closed = threading.Event(), threading.Event()
+main = threading.get_ident()
+
+def interrupt():
+    signal.pthread_kill({taker}, signal.SIGINT)
 
 class Waiting(AsyncEnv):
     action_space = observation_space = gym.spaces.Discrete(2)
     async def reset(self, *, seed=None, options=None):
         return 0, {{}}
     async def step(self, action):
-        threading.Timer(0.2, os.kill, [os.getpid(), signal.SIGINT]).start()
+        threading.Timer(0.2, interrupt).start()
         try:
             {wait}
         except anyio.get_cancelled_exc_class():
@@ -349,8 +353,10 @@ print("end", flush=True)
 """
 
 
-def interrupt(*, backend: str, wait: str, grace: float, after: str = "") -> list[str]:
-    script = INTERRUPTED.format(backend=backend, wait=wait, grace=grace, after=after)
+def interrupt(
+    *, backend: str, wait: str, grace: float, after: str = "", taker: str = "main"
+) -> list[str]:
+    script = INTERRUPTED.format(backend=backend, wait=wait, grace=grace, after=after, taker=taker)
     result = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False
     )
@@ -359,8 +365,12 @@ def interrupt(*, backend: str, wait: str, grace: float, after: str = "") -> list
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_an_interrupt_cancels_the_call_and_leaves_the_environment_closable(backend: str) -> None:
-    output = interrupt(backend=backend, wait="await anyio.sleep_forever()", grace=30)
+@pytest.mark.parametrize("taker", ["main", "threading.get_ident()"])
+def test_an_interrupt_cancels_the_call_and_leaves_the_environment_closable(
+    backend: str, taker: str
+) -> None:
+    # A signal that another thread takes wakes a wait no more than one that comes just before it.
+    output = interrupt(backend=backend, wait="await anyio.sleep_forever()", grace=30, taker=taker)
     assert output == ["cancelled", "interrupted", "closed", "end"]
 
 

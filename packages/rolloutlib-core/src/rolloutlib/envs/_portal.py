@@ -21,6 +21,7 @@ T = TypeVar("T")
 GRACE_SECONDS = 5.0
 """How long an interrupted call may take to react to its cancellation."""
 
+_NAP = 1.0
 _logger = logging.getLogger("rolloutlib")
 
 
@@ -95,7 +96,9 @@ class Portal:
         call = _Call(function, self._backend)
         loop.call_soon(call.context.run, loop.tasks.start_soon, self._serve, call)
         try:
-            call.ended.wait()
+            # By naps: an interrupt does not wake a wait on Windows, nor one that it comes just before.
+            while not call.ended.wait(_NAP):
+                pass
         except BaseException:  # the wait was interrupted
             if not call.ended.is_set():
                 self.closed = True

@@ -134,8 +134,10 @@ class ServerPolicy(_AnyPolicy[ActionT], Generic[ObservationT, ActionT]):
         try:
             for thread in threads:
                 thread.start()
+            # By naps: Ctrl-C does not wake a wait on Windows, nor one that it comes just before.
             for thread in threads:
-                thread.join()
+                while thread.is_alive():
+                    thread.join(_NAP)
         finally:
             left_off.set()
         return entries
@@ -290,3 +292,6 @@ class AsyncServerPolicy(_AnyPolicy[ActionT], Generic[ObservationT, ActionT]):
         except openai.APIError as error:
             failure = self._exchange.failure(error)
         raise failure
+
+
+_NAP = 1.0  # seconds
