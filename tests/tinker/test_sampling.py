@@ -115,6 +115,8 @@ def test_token_ids_are_the_prompt_as_they_are(stub: TinkerStub, sampler: Any, ki
         (5, "messages, a text or token ids, got 5"),
         ([], "messages, a text or token ids"),
         ([1.5], "messages, a text or token ids"),
+        (b"hello", "messages, a text or token ids"),
+        ([1, -1], "token ids must not be negative"),
         ([{"role": "user"}], "message 0 is not as"),
         ([{"role": "user", "content": [{"type": "audio", "url": "x"}]}], "message 0 has a sound"),
         ([{"role": "user", "content": [{"type": "image", "url": "x"}]}], "data: URL of a PNG"),
@@ -158,6 +160,32 @@ def test_texts_that_end_an_answer_are_cut_from_it(
     assert policy("hello").action == "the"
     stop = stub.received[0]["sampling_params"]["stop"]
     assert stop == ["<|im_end|>", "<|endoftext|>", "hero"]
+
+
+def test_an_id_that_ends_an_answer_is_cut_from_it_too(
+    stub: TinkerStub, sampler: Any, tokenizer: Any
+) -> None:
+    answer = tokenizer.encode("the<|eot_id|>")
+    stub.say(answer)
+    output = TinkerPolicy(sampler, max_tokens=10, stop=answer[-1:])("hello")
+    assert (output.action, output.info["termination"]) == ("the", "stop_sequence")
+    assert output.tokens == answer
+
+
+@pytest.mark.parametrize("rest", ["", " and so on"])
+def test_a_text_that_ends_an_answer_may_be_that_of_a_call(
+    stub: TinkerStub, sampler: Any, tokenizer: Any, rest: str
+) -> None:
+    stub.say(
+        tokenizer.encode(f'So<tool_call>{{"name": "add", "arguments": {{}}}}</tool_call>{rest}')
+    )
+    output = TinkerPolicy(sampler, max_tokens=10, tools=[], stop="</tool_call>")("hello")
+    assert output.info["termination"] == "stop_sequence"
+    assert output.action == {
+        "role": "assistant",
+        "content": "So",
+        "tool_calls": [{"name": "add", "arguments": {}}],
+    }
 
 
 def test_seeds_differ_by_episode_step_and_policy(stub: TinkerStub, sampler: Any) -> None:
@@ -283,6 +311,9 @@ def test_what_is_no_client_is_refused_at_once() -> None:
         ({"max_tokens": 1, "timeout": 0}, "timeout must be positive"),
         ({"max_tokens": 1, "stop": ["a", 1]}, "stop must be a text, texts, or ids"),
         ({"max_tokens": 1, "stop": 1}, "stop must be a text, texts, or ids"),
+        ({"max_tokens": 1, "stop": ""}, "stop must have no empty text"),
+        ({"max_tokens": 1, "stop": [5, -1]}, "stop must have .* no negative id"),
+        ({"max_tokens": 1, "top_p": 1.5}, "top_p must be at most 1"),
         ({"max_tokens": 1, "seed": "1"}, "seed must be an integer"),
         ({"max_tokens": 1, "overrule": "all"}, "overrule must be"),
         ({"max_tokens": 1, "tools": "add"}, "tools must be a Toolset"),
