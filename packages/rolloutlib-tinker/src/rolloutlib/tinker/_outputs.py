@@ -73,7 +73,9 @@ class OutputReader(Generic[ActionT]):
             self._count(problem)
         message, reasoning, termination = self._parse(tokens, sequence.stop_reason)
         if prompt.chat is not None:
-            prompt.chat.add(tokens)
+            # Of ids an environment makes what it likes.
+            said = None if self._kind == "tokens" else cast("str", message["content"])
+            prompt.chat.add(tokens, said=said)
         info = {
             "termination": termination,
             "reasoning": reasoning or None,
