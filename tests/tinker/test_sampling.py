@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import pickle
-from concurrent.futures import Future
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, assert_type
 
 import anyio.to_thread
@@ -280,6 +281,24 @@ def test_the_future_of_a_client_is_waited_for(stub: TinkerStub, sampler: Any) ->
     lost: Future[Any] = Future()
     with pytest.raises(TimeoutError, match=r"no sampling client in 0\.01 seconds"):
         TinkerPolicy(lost, max_tokens=10, timeout=0.01)
+
+
+def test_the_future_of_a_client_is_waited_for_by_all_at_the_same_time(
+    stub: TinkerStub, sampler: Any
+) -> None:
+    meeting = threading.Barrier(2, timeout=20)
+
+    class Made:
+        def future(self) -> Future[Any]:
+            meeting.wait()
+            made: Future[Any] = Future()
+            made.set_result(sampler)
+            return made
+
+    made: Any = Made()
+    policy = TinkerPolicy(sampler, max_tokens=10).with_sampler(made)
+    with ThreadPoolExecutor() as threads:
+        assert [output.tokens for output in threads.map(policy, ["hello", "there"])] == [(1,)] * 2
 
 
 @pytest.mark.anyio
