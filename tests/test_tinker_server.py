@@ -234,10 +234,11 @@ def test_a_command_that_is_broken_off_cleans_up_with_all_that_it_started(tmp_pat
         finally:
             print("it cleans up", flush=True)
     """
+    command = ["--", sys.executable, "-c", code, tmp_path]
     with (
         installed_server(),
         subprocess.Popen(
-            [sys.executable, SCRIPT, "run", "tiny", "--", sys.executable, "-c", code, tmp_path],
+            [sys.executable, SCRIPT, "run", "tiny", "--log", tmp_path / "log", *command],
             env={**os.environ, "TMPDIR": str(tmp_path)},
             stderr=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
