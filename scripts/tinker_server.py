@@ -5,7 +5,8 @@
     uv run scripts/tinker_server.py run smollm2 -- python examples/train_tinker.py
 
 With a command, the server runs for as long as the command does, which finds it by the variables
-TINKER_BASE_URL, TINKER_API_KEY and TINKER_MODEL. What is missing is set up first.
+TINKER_BASE_URL, TINKER_API_KEY and TINKER_MODEL; should the server end first, so does the command. What is
+missing is set up first.
 
 pip installs the server as its own configuration says. On Linux it finds by default a PyTorch for graphics
 cards, which takes several gigabytes more; PyTorch's page "Get Started" tells the address of the builds for
@@ -29,13 +30,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO
 
+from process_groups import running
 from skyrl_environment import MODEL_GB, SCRIPTS, Setup, SetupError, tail
 
 FOLDER = Path(os.environ.get("TINKER_SERVER_FOLDER") or SCRIPTS.parent / ".cache" / "tinker-server")
 KEY = "tml-local"  # any that begins so will do
 HOST = "127.0.0.1"
+SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 BACKENDS: dict[str, dict[str, int]] = {
     # Batches of few sizes, since for each new one the model is compiled.
     "tiny": {"max_lora_adapters": 16, "max_lora_rank": 8, "sample_max_num_sequences": 8},
@@ -53,14 +56,23 @@ class Server:
     """A server that runs.
 
     Attributes:
+        process: What it runs as.
         url: Its address.
         model: The folder of its model, which is also the model's name.
         log: The file of its output.
     """
 
+    process: subprocess.Popen[Any]
     url: str
     model: Path
     log: Path
+
+    def error(self, how: str) -> SetupError:
+        """Say what became of it, with the end of its output."""
+        code = self.process.poll()
+        how = how if code is None else f"ended with code {code}"
+        text = self.log.read_text(encoding="utf-8", errors="replace")
+        return SetupError(f"the server {how}; {self.log} tells all:\n{tail(text)}")
 
     @property
     def variables(self) -> dict[str, str]:
@@ -84,21 +96,20 @@ def serve(
         setup: Where the environment and the model are, which must have been made.
         model: "tiny" or "smollm2".
         port: Where to listen; 0 takes a free one.
-        log: The file of its output; by default one in the folder, named after the model.
+        log: The file of its output; by default one in the folder, named after the model and the port.
         patience: How many seconds it may take to begin.
 
     Raises:
-        SetupError: It ended, or did not answer in time.
+        SetupError: The port is taken, the log cannot be written, or the server ended or did not answer
+            in time.
     """
     path = setup.make_model(model)
     with (
         tempfile.TemporaryDirectory(prefix="tinker-server-") as scratch,
         socket.socket() as listener,
     ):
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((HOST, port))
-        port = listener.getsockname()[1]
-        log = log or setup.folder / f"server-{model}.log"
+        port = _bind(listener, port)
+        log = log or setup.folder / f"server-{model}-{port}.log"
         config: dict[str, Any] = {
             "base_model": str(path),
             "backend": "jax",
@@ -109,22 +120,40 @@ def serve(
         }
         fd = listener.fileno()
         launcher = [str(setup.python), str(SCRIPTS / "skyrl_launcher.py"), "serve", str(fd)]
-        with log.open("w", encoding="utf-8") as output:
-            process = subprocess.Popen(
+        with (
+            _open(log) as output,
+            running(
                 [*launcher, json.dumps(config)],
                 env={**os.environ, **_server_variables(setup)},
                 pass_fds=[fd],
-                start_new_session=True,  # so that Ctrl-C ends it when we say, with its engine
                 stderr=output,
-                stdin=subprocess.PIPE,
+                stdin=subprocess.PIPE,  # by whose end the launcher knows of ours
                 stdout=output,
-            )
-        listener.close()
-        try:
-            _wait(process, port, log, patience)
-            yield Server(f"http://{HOST}:{port}", path, log)
-        finally:
-            _end(process)
+            ) as process,
+        ):
+            listener.close()
+            server = Server(process, f"http://{HOST}:{port}", path, log)
+            _wait(server, port, patience)
+            yield server
+
+
+def _bind(listener: socket.socket, port: int) -> int:
+    """Take a port, and return its number."""
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((HOST, port))
+    except (OSError, OverflowError) as error:
+        msg = f"cannot listen on port {port} ({error}); without --port a free one is taken"
+        raise SetupError(msg) from error
+    return int(listener.getsockname()[1])
+
+
+def _open(log: Path) -> TextIO:
+    try:
+        return log.open("w", encoding="utf-8")
+    except OSError as error:
+        msg = f"cannot write {log}: {error.strerror}; name another file with --log"
+        raise SetupError(msg) from error
 
 
 def _server_variables(setup: Setup) -> dict[str, str]:
@@ -137,10 +166,10 @@ def _server_variables(setup: Setup) -> dict[str, str]:
     }
 
 
-def _wait(process: subprocess.Popen[bytes], port: int, log: Path, patience: float) -> None:
+def _wait(server: Server, port: int, patience: float) -> None:
     """Wait until the server is healthy."""
     end = time.monotonic() + patience
-    while process.poll() is None and time.monotonic() < end:
+    while server.process.poll() is None and time.monotonic() < end:
         connection = http.client.HTTPConnection(HOST, port, timeout=5)
         try:
             connection.request("GET", "/api/v1/healthz")
@@ -150,44 +179,39 @@ def _wait(process: subprocess.Popen[bytes], port: int, log: Path, patience: floa
             time.sleep(0.1)
         finally:
             connection.close()
-    code = process.poll()
-    how = f"did not answer within {patience:g} s" if code is None else f"ended with code {code}"
-    text = log.read_text(encoding="utf-8", errors="replace")
-    msg = f"the server {how}; {log} tells all:\n{tail(text)}"
-    raise SetupError(msg)
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End the server and its engine, which are a group of processes."""
-    assert process.stdin  # noqa: S101
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        try:
-            os.killpg(process.pid, number)
-        except ProcessLookupError:
-            break
-        try:
-            process.wait(timeout=10)
-        except subprocess.TimeoutExpired:
-            continue
-    process.stdin.close()  # which ends whatever is left
-    process.wait()
+    raise server.error(f"did not answer within {patience:g} s")
 
 
 def run(server: Server, command: list[str]) -> int:
-    """Run a command with the server's address, or wait for a signal; return an exit code."""
-    if command:
-        try:
-            return subprocess.run(
-                command, check=False, env={**os.environ, **server.variables}
-            ).returncode
-        except OSError as error:
-            msg = f"cannot run {command[0]!r}: {error.strerror}"
-            raise SetupError(msg) from error
+    """Run a command with the server's address, and return its exit code as a shell tells it.
+
+    Raises:
+        SetupError: There is no such command, or the server ended before it did.
+    """
+    try:
+        # Python takes SIGINT for Ctrl-C, and cleans up.
+        with running(
+            command, first=signal.SIGINT, env={**os.environ, **server.variables}
+        ) as process:
+            while True:
+                code = process.poll()
+                if server.process.poll() is not None:
+                    raise server.error("ended")
+                if code is not None:
+                    return code if code >= 0 else 128 - code
+                time.sleep(0.1)
+    except OSError as error:
+        msg = f"cannot run {command[0]!r}: {error.strerror}"
+        raise SetupError(msg) from error
+
+
+def show(server: Server) -> NoReturn:
+    """Print how to reach the server, and wait for its end or a signal."""
     for name, value in server.variables.items():
         print(f"{name}={value}", flush=True)
     print(f"output in {server.log}; Ctrl-C ends the server", file=sys.stderr, flush=True)
-    while True:
-        signal.pause()
+    server.process.wait()
+    raise server.error("ended")
 
 
 def _split(arguments: list[str]) -> tuple[list[str], list[str]]:
@@ -197,7 +221,9 @@ def _split(arguments: list[str]) -> tuple[list[str], list[str]]:
 
 
 def end(number: int, frame: FrameType | None) -> NoReturn:
-    """End this process, and what its blocks have begun."""
+    """End this process, and what its blocks have begun, which takes its time."""
+    for each in SIGNALS:
+        signal.signal(each, signal.SIG_IGN)
     sys.exit(128 + number)
 
 
@@ -227,8 +253,11 @@ def main() -> None:
     part.epilog = "-- COMMAND ...: what to run meanwhile"
     own, command = _split(sys.argv[1:])
     arguments = parser.parse_args(own)
-    signal.signal(signal.SIGTERM, end)
-    signal.signal(signal.SIGINT, end)
+    if command and arguments.what != "run":
+        parser.error(f"{arguments.what} runs no command: write run MODEL -- COMMAND")
+    for number in SIGNALS:
+        if signal.getsignal(number) != signal.SIG_IGN:  # as nohup has SIGHUP
+            signal.signal(number, end)
     setup = Setup(arguments.folder.absolute())
     try:
         setup.install()
@@ -238,7 +267,7 @@ def main() -> None:
             print(setup.make_model(arguments.model))
         if arguments.what == "run":
             with serve(setup, arguments.model, port=arguments.port, log=arguments.log) as server:
-                sys.exit(run(server, command))
+                sys.exit(run(server, command) if command else show(server))
     except SetupError as error:
         sys.exit(f"tinker_server.py: {error}")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -261,6 +262,9 @@ def sampler_of(stub: TinkerStub, **settings: Any) -> Any:
     made = made_by(stub).create_sampling_client(base_model=stub.base_model, **settings)
     return made.result() if hasattr(type(made), "result") else made
 
+
+# Its sessions complain long after their server has gone, when no test hears it: to standard error.
+logging.getLogger("tinker").addHandler(logging.NullHandler())
 
 _PLAIN: dict[str, dict[str, Any]] = {
     "client/config": {},

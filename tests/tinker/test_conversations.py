@@ -243,6 +243,34 @@ def test_conversations_go_on_with_other_weights(
     assert rows_of(trajectory) == (1, 0)
 
 
+@pytest.mark.parametrize("tools", [None, []])
+def test_a_reply_that_the_environment_has_changed_is_read_as_it_is_shown(
+    stub: TinkerStub, sampler: Any, tokenizer: Any, tools: Any
+) -> None:
+    stub.say(*[tokenizer.encode("the secret" + END)] * 3)
+    policy = TinkerPolicy(sampler, max_tokens=20, tools=tools)
+    chat: list[Message] = [{"role": "user", "content": "hello"}]
+    policy(chat, seed=1, step=0)
+    chat += said("the ***")
+    output = policy(chat, seed=1, step=1)
+    assert "message 1 is not what was said" in output.info["rewrite"]
+    assert "secret" not in tokenizer.decode(output.prompt_tokens)
+    chat += said(" the  secret\n")
+    output = policy(chat, seed=1, step=2)
+    assert output.prompt_tokens is not None
+    assert "the secret<|im_end|>" in tokenizer.decode(output.prompt_tokens)
+
+
+def test_a_reply_that_was_cut_at_a_text_is_extended_whole(
+    stub: TinkerStub, sampler: Any, tokenizer: Any
+) -> None:
+    stub.sample = lambda _: [Sampled(tokenizer.encode("hello. he"))]
+    policy = TinkerPolicy(sampler, max_tokens=20, stop=".")
+    trajectory = rollout(ChatEnv("hello", respond=talk(3)), policy, seed=1)
+    assert trajectory.actions == ("hello",) * 3
+    assert rows_of(trajectory) == (1, 0)
+
+
 def test_a_policy_that_is_called_without_a_step_extends_too(
     stub: TinkerStub, sampler: Any, tokenizer: Any
 ) -> None:

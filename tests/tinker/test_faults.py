@@ -257,6 +257,25 @@ def test_ctrl_c_ends_the_wait_and_lets_the_requests_go(
     assert left == [True, True]
 
 
+def test_ctrl_c_between_two_requests_lets_the_first_go(sampler: Any) -> None:
+    begun: list[Future[Any]] = []
+
+    class Interrupted:
+        get_tokenizer = sampler.get_tokenizer
+
+        def sample(self, *_: Any) -> Future[Any]:
+            if begun:
+                raise KeyboardInterrupt
+            begun.append(Future())
+            return begun[0]
+
+    client: Any = Interrupted()
+    policy = TinkerPolicy(client, max_tokens=10)
+    with pytest.raises(KeyboardInterrupt):
+        policy.batch(["hello", "there"])
+    assert begun[0].cancelled()
+
+
 def test_a_request_that_is_let_go_is_taken_back_from_the_server(stub: TinkerStub) -> None:
     stub.config = {"sample_cancel_enabled": True}
     sampler = sampler_of(stub)

@@ -15,13 +15,14 @@ import numpy as np
 import pytest
 import tinker
 
+from local_server import installed_server
 from rolloutlib import Env, TrajectoryGroup, collect, spaces
 from rolloutlib.rollouts import BatchedPolicy
 from rolloutlib.storage import read_groups
 from rolloutlib.tinker import LossName, TinkerPolicy, read_logprobs, to_datums
 from rolloutlib.training import TokenSequence, assemble_rows, estimate_kl
 from rolloutlib.types import Chat
-from tinker_server import FOLDER, KEY, Server, Setup, serve
+from tinker_server import KEY, Server, serve
 
 ROOT = Path(__file__).parents[2]
 MAX_TOKENS = 8
@@ -83,11 +84,9 @@ class Trainer:
 
 
 @pytest.fixture(scope="module")
-def server() -> Generator[Server]:
-    setup = Setup(FOLDER)
-    if not setup.is_installed:
-        pytest.skip("needs a server: run scripts/tinker_server.py install")
-    with serve(setup, "tiny") as running:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Generator[Server]:
+    log = tmp_path_factory.mktemp("server") / "server.log"
+    with installed_server() as setup, serve(setup, "tiny", log=log) as running:
         yield running
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import pickle
-from concurrent.futures import Future
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, assert_type
 
 import anyio.to_thread
@@ -115,6 +116,8 @@ def test_token_ids_are_the_prompt_as_they_are(stub: TinkerStub, sampler: Any, ki
         (5, "messages, a text or token ids, got 5"),
         ([], "messages, a text or token ids"),
         ([1.5], "messages, a text or token ids"),
+        (b"hello", "messages, a text or token ids"),
+        ([1, -1], "token ids must not be negative"),
         ([{"role": "user"}], "message 0 is not as"),
         ([{"role": "user", "content": [{"type": "audio", "url": "x"}]}], "message 0 has a sound"),
         ([{"role": "user", "content": [{"type": "image", "url": "x"}]}], "data: URL of a PNG"),
@@ -158,6 +161,32 @@ def test_texts_that_end_an_answer_are_cut_from_it(
     assert policy("hello").action == "the"
     stop = stub.received[0]["sampling_params"]["stop"]
     assert stop == ["<|im_end|>", "<|endoftext|>", "hero"]
+
+
+def test_an_id_that_ends_an_answer_is_cut_from_it_too(
+    stub: TinkerStub, sampler: Any, tokenizer: Any
+) -> None:
+    answer = tokenizer.encode("the<|eot_id|>")
+    stub.say(answer)
+    output = TinkerPolicy(sampler, max_tokens=10, stop=answer[-1:])("hello")
+    assert (output.action, output.info["termination"]) == ("the", "stop_sequence")
+    assert output.tokens == answer
+
+
+@pytest.mark.parametrize("rest", ["", " and so on"])
+def test_a_text_that_ends_an_answer_may_be_that_of_a_call(
+    stub: TinkerStub, sampler: Any, tokenizer: Any, rest: str
+) -> None:
+    stub.say(
+        tokenizer.encode(f'So<tool_call>{{"name": "add", "arguments": {{}}}}</tool_call>{rest}')
+    )
+    output = TinkerPolicy(sampler, max_tokens=10, tools=[], stop="</tool_call>")("hello")
+    assert output.info["termination"] == "stop_sequence"
+    assert output.action == {
+        "role": "assistant",
+        "content": "So",
+        "tool_calls": [{"name": "add", "arguments": {}}],
+    }
 
 
 def test_seeds_differ_by_episode_step_and_policy(stub: TinkerStub, sampler: Any) -> None:
@@ -254,6 +283,24 @@ def test_the_future_of_a_client_is_waited_for(stub: TinkerStub, sampler: Any) ->
         TinkerPolicy(lost, max_tokens=10, timeout=0.01)
 
 
+def test_the_future_of_a_client_is_waited_for_by_all_at_the_same_time(
+    stub: TinkerStub, sampler: Any
+) -> None:
+    meeting = threading.Barrier(2, timeout=20)
+
+    class Made:
+        def future(self) -> Future[Any]:
+            meeting.wait()
+            made: Future[Any] = Future()
+            made.set_result(sampler)
+            return made
+
+    made: Any = Made()
+    policy = TinkerPolicy(sampler, max_tokens=10).with_sampler(made)
+    with ThreadPoolExecutor() as threads:
+        assert [output.tokens for output in threads.map(policy, ["hello", "there"])] == [(1,)] * 2
+
+
 @pytest.mark.anyio
 async def test_the_sdk_s_own_future_of_a_client_is_waited_for_without_its_warning(
     stub: TinkerStub,
@@ -283,6 +330,9 @@ def test_what_is_no_client_is_refused_at_once() -> None:
         ({"max_tokens": 1, "timeout": 0}, "timeout must be positive"),
         ({"max_tokens": 1, "stop": ["a", 1]}, "stop must be a text, texts, or ids"),
         ({"max_tokens": 1, "stop": 1}, "stop must be a text, texts, or ids"),
+        ({"max_tokens": 1, "stop": ""}, "stop must have no empty text"),
+        ({"max_tokens": 1, "stop": [5, -1]}, "stop must have .* no negative id"),
+        ({"max_tokens": 1, "top_p": 1.5}, "top_p must be at most 1"),
         ({"max_tokens": 1, "seed": "1"}, "seed must be an integer"),
         ({"max_tokens": 1, "overrule": "all"}, "overrule must be"),
         ({"max_tokens": 1, "tools": "add"}, "tools must be a Toolset"),

@@ -395,6 +395,24 @@ def test_a_date_that_is_another_at_each_rendering_can_be_overruled() -> None:
     assert [(each.cause, each.kept) for each in chat.rewrites] == [("date", True)]
 
 
+@pytest.mark.parametrize(
+    ("shown", "kept"), [("4", True), (" 4\n", True), ("four", False), ("The sum is 4", False)]
+)
+def test_what_the_environment_makes_of_a_reply_is_never_overruled_if_it_is_known_what_was_said(
+    shown: str, kept: bool
+) -> None:
+    chat = ChatTokens(chat_tokenizer(overrule="everything"))
+    reply = encode("The sum is 4.") + END
+    before = chat.prompt(ASK) + reply
+    chat.add(reply, said="4")
+    assert chat.reply == "4"
+    prompt = chat.prompt([*ASK, said(shown), *MORE])
+    assert (prompt[: len(before)] == before) is kept
+    assert ("The sum is 4." in decode(prompt)) is kept
+    assert [each.kept for each in chat.rewrites] == [kept]
+    assert (chat.rewrites[0].cause == "conversation") is not kept
+
+
 def test_an_end_that_a_changed_reply_no_longer_spells_does_not_cut_new_messages() -> None:
     tokenizer = chat_tokenizer(overrule="everything")
     spelled = [token for letter in "4<|im_end|>" for token in encode(letter)]

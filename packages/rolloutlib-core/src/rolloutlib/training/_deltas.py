@@ -46,11 +46,14 @@ class ChatTokens:
             "q"
         )  # a fifth of what a list takes, for as long as the conversation is kept
         self._sampled: list[int] | None = None
+        self._said: str | None = None
 
     @property
     def reply(self) -> str | None:
-        """The text that was added last, without the end of the turn; None once it has been used."""
-        return None if self._sampled is None else self._tokenizer.split_sampled(self._sampled)[0]
+        """What was said last, without the end of the turn; None once it has been used."""
+        if self._sampled is None or self._said is not None:
+            return self._said
+        return self._tokenizer.split_sampled(self._sampled)[0]
 
     def prompt(self, messages: Messages) -> list[int]:
         """Return the ids of a conversation, up to where the model's next turn begins.
@@ -77,11 +80,17 @@ class ChatTokens:
             self._report("unknown")
         if ids is None:
             ids = self._tokenizer.encode(text)
-        self._messages, self._text, self._ids, self._sampled = messages, text, array("q", ids), None
+        self._messages, self._text, self._ids = messages, text, array("q", ids)
+        self._sampled = self._said = None
         return list(ids)
 
-    def add(self, sampled: Sequence[int]) -> None:
+    def add(self, sampled: Sequence[int], *, said: str | None = None) -> None:
         """Take the ids that were sampled for the last prompt, the stop token included.
+
+        Args:
+            sampled: The ids.
+            said: The content of the message that was made of them. A conversation that goes on with
+                other content is a changed one: no `overrule` keeps its tokens, but for whitespace.
 
         Raises:
             TypeError: They are not integers in one dimension.
@@ -90,12 +99,12 @@ class ChatTokens:
         if self._turn < 0 or self._sampled is not None:
             msg = "add() takes what was sampled for a prompt: call prompt() first, then add() once"
             raise ValueError(msg)
-        self._sampled = to_ids(sampled, "sampled")
+        self._sampled, self._said = to_ids(sampled, "sampled"), said
 
     def again(self) -> ChatTokens:
         """Return the tokens of the same conversation up to the last prompt, to sample for it anew."""
         other = copy.copy(self)
-        other._sampled = None
+        other._sampled = other._said = None
         return other
 
     def _extend(self, messages: list[dict[str, Any]], text: str) -> list[int] | None:
@@ -108,6 +117,13 @@ class ChatTokens:
                 return self._report("conversation", detail=f"message {index} is not what it was")
         if len(messages) == count or messages[count].get("role") != "assistant":
             return self._report("conversation", detail=f"message {count} is no reply of the model")
+        shown = messages[count].get("content")
+        if (
+            self._said is not None
+            and isinstance(shown, str)
+            and shown.split() != self._said.split()
+        ):
+            return self._report("conversation", detail=f"message {count} is not what was said")
         difference = compare(self._text, text, whole=False)
         if difference is None:
             return self._append(messages, text)

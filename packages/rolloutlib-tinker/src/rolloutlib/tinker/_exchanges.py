@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, cast
@@ -46,7 +45,6 @@ class Exchange(Generic[ActionT]):
         self.version = version
         self.timeout = float(model.options.get("timeout") or _TIMEOUT)
         self._sampler = sampler
-        self._waiting = threading.Lock()
         self._client: tinker.SamplingClient | None = None
 
     @property
@@ -61,13 +59,12 @@ class Exchange(Generic[ActionT]):
             ModelServerError: There is no client.
             ValueError: The tokenizer has a chat template in which no end of a turn is found.
         """
-        with self._waiting:
-            if self._client is None:
-                client: Any = self._sampler
-                if is_future(client):
-                    client = self._wait_for(to_future(client))
-                self.model.load(client)
-                self._client = client
+        if self._client is None:
+            client: Any = self._sampler
+            if is_future(client):
+                client = self._wait_for(to_future(client))
+            self.model.load(client)
+            self._client = client
 
     def request(self, observation: object, seed: int | None, step: int | None) -> Request:
         """Return the request for one observation of an episode.

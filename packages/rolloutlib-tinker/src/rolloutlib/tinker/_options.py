@@ -82,6 +82,9 @@ def check_options(options: PolicyOptions) -> None:
         if number < 0 or (name == "timeout" and not number):
             msg = f"{name} must be {'positive' if name == 'timeout' else 'at least 0'}, got {number!r}"
             raise ValueError(msg)
+        if name == "top_p" and number > 1:
+            msg = f"top_p must be at most 1, got {number!r}"
+            raise ValueError(msg)
     for name, (kind, what) in _KINDS.items():
         if given.get(name) is not None and not isinstance(given[name], kind):
             msg = f"{name} must be {what}, got {given[name]!r}"
@@ -97,21 +100,23 @@ def read_stop(options: PolicyOptions) -> tuple[list[str], list[int]]:
 
     Raises:
         TypeError: They are neither, or both.
+        ValueError: A text is empty, or an id negative.
     """
     given: Any = options.get("stop")
     if given is None:
         return [], []
-    if isinstance(given, str):
-        return [given], []
-    stops: list[Any] = [None]
+    stops: list[Any] = [given] if isinstance(given, str) else [None]
     if isinstance(given, (list, tuple)):
         stops = list(cast("Sequence[Any]", given))
-    if all(isinstance(stop, str) for stop in stops):
-        return stops, []
-    if all(isinstance(stop, Integral) for stop in stops):
-        return [], [int(stop) for stop in stops]
-    msg = f"stop must be a text, texts, or ids of tokens, got {given!r}"
-    raise TypeError(msg)
+    texts = [stop for stop in stops if isinstance(stop, str)]
+    ids = [int(stop) for stop in stops if isinstance(stop, Integral)]
+    if len(stops) not in (len(texts), len(ids)):
+        msg = f"stop must be a text, texts, or ids of tokens, got {given!r}"
+        raise TypeError(msg)
+    if "" in texts or min(ids, default=0) < 0:
+        msg = f"stop must have no empty text and no negative id, got {given!r}"
+        raise ValueError(msg)
+    return texts, ids
 
 
 _KINDS: dict[str, tuple[type | tuple[type, ...], str]] = {

@@ -73,7 +73,9 @@ class OutputReader(Generic[ActionT]):
             self._count(problem)
         message, reasoning, termination = self._parse(tokens, sequence.stop_reason)
         if prompt.chat is not None:
-            prompt.chat.add(tokens)
+            # Of ids an environment makes what it likes.
+            said = None if self._kind == "tokens" else cast("str", message["content"])
+            prompt.chat.add(tokens, said=said)
         info = {
             "termination": termination,
             "reasoning": reasoning or None,
@@ -99,24 +101,24 @@ class OutputReader(Generic[ActionT]):
         if termination != "malformed":
             return message, reasoning, termination
         if tokens and tokens[-1] in self._stop_ids:
-            return message, reasoning, "stop_sequence"
-        text = cast("str", message["content"])
+            return *self._end_turn(tokens[:-1]), "stop_sequence"
+        text = decode(self._tokenizer, tokens)
         found = [text.find(stop) for stop in self._stop_texts if stop in text]
         if found:
-            message["content"] = text[: min(found)]
-            return message, reasoning, "stop_sequence"
+            before = self._tokenizer.encode(text[: min(found)], add_special_tokens=False)
+            return *self._end_turn(before), "stop_sequence"
         if tokens and tokens[-1] in eos_ids(self._tokenizer):
             # Renderers may know no other end than that of a turn.
-            return *self._end_turn(tokens), "eos"
+            return *self._end_turn(tokens[:-1]), "eos"
         return message, reasoning, "malformed"
 
     def _end_turn(self, tokens: list[int]) -> tuple[Message, str]:
-        """Return the message as if its turn had been ended in place of all text."""
+        """Return the message as if its turn had been ended after these tokens."""
         stops = [] if self._renderer is None else self._renderer.get_stop_sequences()
         if stops and isinstance(stops[0], int):
-            message, reasoning, _ = self._render_back([*tokens[:-1], stops[0]])
+            message, reasoning, _ = self._render_back([*tokens, stops[0]])
             return message, reasoning
-        return _said(decode(self._tokenizer, tokens[:-1])), ""
+        return _said(decode(self._tokenizer, tokens)), ""
 
     def _render_back(self, tokens: list[int]) -> tuple[Message, str, Termination]:
         if self._renderer is None:

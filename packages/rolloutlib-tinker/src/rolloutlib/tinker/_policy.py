@@ -146,8 +146,7 @@ class TinkerPolicy(AnyPolicy[ActionT]):
 
     def _ask(self, requests: Sequence[Request]) -> list[list[Outcome[ActionT]]]:
         exchange = self._exchange
-        answers = [exchange.submit(request) for request in requests]
-        wait_all(answers, exchange.timeout)
+        answers = wait_all(map(exchange.submit, requests), exchange.timeout)
         return [
             exchange.outputs(request, answer)
             for request, answer in zip(requests, answers, strict=True)

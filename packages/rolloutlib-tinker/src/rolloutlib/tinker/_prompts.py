@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -133,15 +134,15 @@ class Prompts:
             return self._read_chat([{"role": "user", "content": observation}], seed, 0)
         if (chunks := getattr(observation, "chunks", None)) is not None:
             return Prompt(*read_prompt(chunks))
-        is_list = isinstance(observation, (Sequence, np.ndarray))
+        is_list = isinstance(observation, (Sequence, np.ndarray)) and not isinstance(
+            observation, bytes
+        )
         entries: Any = cast("Any", observation) if is_list else ()
         if len(entries):
             if isinstance(entries[0], Mapping):
                 return self._read_chat(_check(entries), seed, step)
-            try:
-                return Prompt([operator.index(token) for token in entries])
-            except TypeError:
-                pass
+            with contextlib.suppress(TypeError):
+                return Prompt(_check_ids([operator.index(token) for token in entries]))
         msg = f"a policy must be shown messages, a text or token ids, got {observation!r}"
         raise TypeError(msg)
 
@@ -211,6 +212,13 @@ class _Rendered(str):
         self = super().__new__(cls, text)
         self.ids = ids
         return self
+
+
+def _check_ids(ids: list[int]) -> list[int]:
+    if min(ids) < 0:
+        msg = f"token ids must not be negative, got {min(ids)}"
+        raise ValueError(msg)
+    return ids
 
 
 def _check(entries: Sequence[object]) -> list[Message]:

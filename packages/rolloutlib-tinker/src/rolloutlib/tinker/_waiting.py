@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent import futures
 from concurrent.futures import Future
 from typing import Any
@@ -23,13 +23,21 @@ def wait(pending: Sequence[Future[Any]], seconds: float) -> None:
             return
 
 
-def wait_all(pending: Sequence[Future[Any]], seconds: float) -> None:
-    """Wait until all are done, at most so many seconds; then let go of those that are not."""
+def wait_all(begin: Iterable[Future[Any]], seconds: float) -> list[Future[Any]]:
+    """Wait until all are done, at most so many seconds; then let go of those that are not.
+
+    Args:
+        begin: Begins one after the other, which Ctrl-C may interrupt too.
+        seconds: How long to wait.
+    """
+    pending: list[Future[Any]] = []
     try:
+        pending.extend(begin)
         wait(pending, seconds)
     finally:
         for future in pending:
             future.cancel()
+    return pending
 
 
 async def await_one(pending: Future[Any], seconds: float) -> None:
