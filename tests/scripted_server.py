@@ -75,7 +75,11 @@ class ScriptedServer:
                 while (header := stream.readline()) not in (b"\r\n", b""):
                     name, _, value = header.decode().partition(":")
                     headers[name.lower()] = value.strip()
-                body = json.loads(stream.read(int(headers.get("content-length", 0))))
+                length = int(headers.get("content-length", 0))
+                content = stream.read(length)
+                if len(content) < max(length, 1):
+                    break  # the client left within its request
+                body = json.loads(content)
                 with self._lock:
                     path = line.decode().split()[1]
                     self.received.append(Received(path, headers, body, number))
