@@ -98,8 +98,8 @@ def main() -> None:
         return list(collect(sums, make_env, policy, num_rollouts=samples, seed=seed, **settings))
 
     def evaluate() -> Estimate:
-        groups = play(held_out, 1, args.seed)
-        return mean_score({group.item_id: group.rewards for group in groups})
+        rewards = {group.item: group.rewards for group in play(held_out, 1, args.seed)}
+        return mean_score(rewards, clusters={each: tuple(sorted(each)) for each in rewards})
 
     rewards: dict[int, float] = {}
     scores = {0: evaluate()}
