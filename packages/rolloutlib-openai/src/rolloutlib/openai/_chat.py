@@ -7,10 +7,11 @@ from typing import Any, TypeAlias, overload
 import openai
 from typing_extensions import Unpack
 
-from rolloutlib.openai._endpoints import ChatEndpoint, Tools
+from rolloutlib.openai._endpoints import ChatEndpoint
 from rolloutlib.openai._options import PolicyOptions
 from rolloutlib.openai._policies import AsyncServerPolicy, ServerPolicy
 from rolloutlib.rollouts import ActionT
+from rolloutlib.tools import Tools
 from rolloutlib.types import Chat, Message
 
 ChatPrompt: TypeAlias = Chat | str

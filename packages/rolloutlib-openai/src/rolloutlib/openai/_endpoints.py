@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import abc
 import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Generic, TypeAlias, cast
 
 from rolloutlib.openai._messages import write_chat
 from rolloutlib.openai._options import PolicyOptions, check_options
 from rolloutlib.openai._replies import Choice
 from rolloutlib.rollouts import ActionT
-from rolloutlib.tools import Tool, Toolset
-from rolloutlib.types import Message, ToolDefinition
+from rolloutlib.tools import Tools, define_tools
+from rolloutlib.types import Message
 
 Prompt: TypeAlias = dict[str, Any]
-Tools: TypeAlias = Toolset | Iterable[ToolDefinition | Tool[..., Any] | Callable[..., Any]]
 
 
 class Endpoint(abc.ABC, Generic[ActionT]):
@@ -89,7 +88,7 @@ class ChatEndpoint(Endpoint[ActionT]):
     def __init__(self, model: str, options: PolicyOptions, tools: Tools | None) -> None:
         super().__init__(model, options)
         self._acts_by_message = tools is not None
-        if definitions := _define(tools):
+        if definitions := define_tools(tools):
             self.fields["tools"] = definitions
 
     @property
@@ -108,22 +107,6 @@ class ChatEndpoint(Endpoint[ActionT]):
         if calls := said.to_calls():
             message["tool_calls"] = calls
         return cast("ActionT", message)
-
-
-def _define(tools: Tools | None) -> list[ToolDefinition]:
-    if isinstance(tools, Toolset):
-        return tools.definitions
-    given: Any = () if tools is None else tools
-    if isinstance(given, Mapping | str) or not isinstance(given, Iterable):
-        msg = f"tools must be a Toolset or a list of functions, tools or definitions, got {given!r}"
-        raise TypeError(msg)
-    return [_define_one(one) for one in cast("Iterable[Any]", given)]
-
-
-def _define_one(tool: Any) -> ToolDefinition:
-    if isinstance(tool, Mapping):
-        return cast("ToolDefinition", tool)
-    return Toolset([tool]).definitions[0]
 
 
 class CompletionEndpoint(Endpoint[str]):

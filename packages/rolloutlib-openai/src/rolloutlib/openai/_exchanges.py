@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from typing import Any, Generic
@@ -23,9 +24,10 @@ from rolloutlib.openai._http import httpx
 from rolloutlib.openai._options import PolicyOptions
 from rolloutlib.openai._outputs import OutputReader
 from rolloutlib.openai._replies import Reply
-from rolloutlib.openai._requests import Request, join_equal, request_seed
+from rolloutlib.openai._requests import Request
 from rolloutlib.openai._tries import Tries
 from rolloutlib.rollouts import ActionT, PolicyOutput
+from rolloutlib.rollouts._requests import join_equal, request_seed
 
 
 class Exchange(Generic[ActionT]):
@@ -85,7 +87,13 @@ class Exchange(Generic[ActionT]):
             request_seed(self._options, seed, step)
             for seed, step in zip(seeds or none, steps or none, strict=True)
         ]
-        return entries, join_equal(prompts, drawn, self._options.get("max_samples"))
+        keys = [None if one is None else json.dumps(one, sort_keys=True) for one in prompts]
+        requests = [
+            Request(prompt, [drawn[place] for place in positions], positions)
+            for positions in join_equal(keys, self._options.get("max_samples"))
+            if (prompt := prompts[positions[0]]) is not None
+        ]
+        return entries, requests
 
     def body(self, request: Request) -> dict[str, object]:
         """Return the body of a request."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from numbers import Integral
 from typing import Any, cast
@@ -12,6 +11,7 @@ from typing_extensions import TypedDict
 from rolloutlib._calls import check_count
 from rolloutlib._values import to_float
 from rolloutlib.openai._http import httpx
+from rolloutlib.rollouts._requests import check_names
 
 
 class PolicyOptions(TypedDict, total=False):
@@ -72,12 +72,7 @@ def check_options(model: object, options: PolicyOptions) -> None:
         ValueError: A number is out of its range, or the model has no name.
     """
     given: Mapping[str, Any] = cast("Mapping[str, Any]", options)
-    for name in given:
-        if name not in PolicyOptions.__annotations__:
-            near = difflib.get_close_matches(name, PolicyOptions.__annotations__, 1)
-            hint = f"did you mean {near[0]!r}?" if near else "pass it in extra_body"
-            msg = f"unknown argument {name!r}: {hint}"
-            raise TypeError(msg)
+    check_names(given, PolicyOptions.__annotations__, "pass it in extra_body")
     if not isinstance(model, str):
         msg = f"model must be the name of a model, got {model!r}"
         raise TypeError(msg)

@@ -9,7 +9,7 @@ from rolloutlib.rollouts import ActionT, PolicyOutput
 from rolloutlib.tinker._exchanges import Exchange, Outcome
 from rolloutlib.tinker._outputs import ActionKind
 from rolloutlib.tinker._requests import Request
-from rolloutlib.tinker._tools import Tools
+from rolloutlib.tools import Tools
 
 if TYPE_CHECKING:
     import tinker

@@ -16,8 +16,8 @@ from rolloutlib.tinker._options import PolicyOptions
 from rolloutlib.tinker._prompts import TinkerPrompt
 from rolloutlib.tinker._renderers import Renderer
 from rolloutlib.tinker._requests import Request
-from rolloutlib.tinker._tools import Tools
 from rolloutlib.tinker._waiting import await_one
+from rolloutlib.tools import Tools
 from rolloutlib.types import Message
 
 

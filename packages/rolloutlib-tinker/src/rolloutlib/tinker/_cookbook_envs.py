@@ -29,7 +29,8 @@ from rolloutlib.tinker._outputs import OutputReader
 from rolloutlib.tinker._prompts import Prompt, Prompts
 from rolloutlib.tinker._renderers import Renderer
 from rolloutlib.tinker._sdk import load
-from rolloutlib.tinker._tools import Tools, define_tools, with_tools
+from rolloutlib.tinker._tools import with_tools
+from rolloutlib.tools import Tools, define_tools
 
 if TYPE_CHECKING:
     import tinker

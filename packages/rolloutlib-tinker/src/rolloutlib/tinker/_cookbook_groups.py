@@ -27,7 +27,7 @@ from rolloutlib.scores import Score, ScoreValue
 from rolloutlib.tinker._cookbook_envs import AnyEnv, CookbookEnv
 from rolloutlib.tinker._cookbook_steps import score_metrics
 from rolloutlib.tinker._renderers import Renderer
-from rolloutlib.tinker._tools import Tools
+from rolloutlib.tools import Tools
 
 _logger = logging.getLogger("rolloutlib")
 

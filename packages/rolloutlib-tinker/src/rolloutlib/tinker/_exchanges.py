@@ -7,6 +7,7 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, cast
 
 from rolloutlib.rollouts import ActionT, EpisodeTruncated, PolicyOutput
+from rolloutlib.rollouts._requests import join_equal, request_seed
 from rolloutlib.tinker._errors import (
     ModelServerError,
     ServerTimeoutError,
@@ -15,7 +16,7 @@ from rolloutlib.tinker._errors import (
 )
 from rolloutlib.tinker._models import Model
 from rolloutlib.tinker._prompts import Prompt
-from rolloutlib.tinker._requests import Request, join_equal, request_seed
+from rolloutlib.tinker._requests import Request
 from rolloutlib.tinker._sdk import is_future, is_sampler, load, submit, to_future
 from rolloutlib.tinker._waiting import wait
 
@@ -97,7 +98,12 @@ class Exchange(Generic[ActionT]):
             except (TypeError, ValueError, EpisodeTruncated) as error:
                 prompts.append(None)
                 entries.append(error)
-        return entries, join_equal(prompts, drawn, options.get("max_samples"))
+        keys = [None if prompt is None else tuple(prompt.ids) for prompt in prompts]
+        requests: list[Request] = []
+        for positions in join_equal(keys, options.get("max_samples")):
+            equal = [prompt for place in positions if (prompt := prompts[place]) is not None]
+            requests.append(Request(equal, [drawn[place] for place in positions], positions))
+        return entries, requests
 
     def submit(self, request: Request) -> Future[tinker.SampleResponse]:
         """Begin to sample."""

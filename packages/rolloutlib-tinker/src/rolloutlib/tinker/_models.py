@@ -10,7 +10,8 @@ from rolloutlib.tinker._options import PolicyOptions, check_options, read_stop
 from rolloutlib.tinker._outputs import ActionKind, OutputReader
 from rolloutlib.tinker._prompts import Prompt, Prompts
 from rolloutlib.tinker._renderers import ChatTemplateRenderer, Renderer
-from rolloutlib.tinker._tools import Tools, check_renderer, define_tools, with_tools
+from rolloutlib.tinker._tools import check_renderer, with_tools
+from rolloutlib.tools import Tools, define_tools
 
 
 class Model(Generic[ActionT]):

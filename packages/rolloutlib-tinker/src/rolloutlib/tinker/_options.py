@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from numbers import Integral
 from typing import Any, Required, cast, get_args
@@ -11,6 +10,7 @@ from typing_extensions import TypedDict
 
 from rolloutlib._calls import check_count
 from rolloutlib._values import to_float
+from rolloutlib.rollouts._requests import check_names
 from rolloutlib.training._chat_tokenizer import Overrule
 
 
@@ -63,12 +63,7 @@ def check_options(options: PolicyOptions) -> None:
         ValueError: A number is out of its range.
     """
     given: Mapping[str, Any] = cast("Mapping[str, Any]", options)
-    for name in given:
-        if name not in PolicyOptions.__annotations__:
-            near = difflib.get_close_matches(name, PolicyOptions.__annotations__, 1)
-            hint = f"did you mean {near[0]!r}?" if near else "see PolicyOptions"
-            msg = f"unknown argument {name!r}: {hint}"
-            raise TypeError(msg)
+    check_names(given, PolicyOptions.__annotations__, "see PolicyOptions")
     if given.get("max_tokens") is None:
         msg = "pass max_tokens=: without it an answer may fill the whole context, which costs"
         raise TypeError(msg)

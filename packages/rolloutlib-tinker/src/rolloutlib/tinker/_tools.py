@@ -2,34 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import TypeVar
 
 from rolloutlib.tinker._renderers import ChatTemplateRenderer, Renderer
-from rolloutlib.tools import Tool, Toolset
 from rolloutlib.types import ToolDefinition
 
-Tools: TypeAlias = Toolset | Iterable[ToolDefinition | Tool[..., Any] | Callable[..., Any]]
-
 RendererT = TypeVar("RendererT", bound=Renderer | None)
-
-
-def define_tools(tools: Tools | None) -> list[ToolDefinition]:
-    """Return the definitions of tools.
-
-    Raises:
-        TypeError: Something is no tool.
-    """
-    if isinstance(tools, Toolset):
-        return tools.definitions
-    given: Any = () if tools is None else tools
-    if isinstance(given, Mapping | str) or not isinstance(given, Iterable):
-        msg = f"tools must be a Toolset or a list of functions, tools or definitions, got {given!r}"
-        raise TypeError(msg)
-    return [
-        cast("ToolDefinition", one) if isinstance(one, Mapping) else Toolset([one]).definitions[0]
-        for one in cast("Iterable[Any]", given)
-    ]
 
 
 def check_renderer(renderer: object) -> None:

@@ -1,0 +1,61 @@
+"""What the adapters of model backends have in common: their options, seeds and joint requests."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from typing import Any
+
+from rolloutlib.rollouts._identity import derive_seed
+
+
+def check_names(given: Iterable[str], known: Collection[str], otherwise: str) -> None:
+    """Refuse arguments of unknown names.
+
+    Args:
+        given: The names.
+        known: Those that there are.
+        otherwise: What to do about a name that is like none of these.
+
+    Raises:
+        TypeError: A name is unknown.
+    """
+    for name in given:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            hint = f"did you mean {near[0]!r}?" if near else otherwise
+            msg = f"unknown argument {name!r}: {hint}"
+            raise TypeError(msg)
+
+
+def request_seed(options: Mapping[str, Any], seed: int | None, step: int | None) -> int | None:
+    """Return the seed of a request, of 31 bits: llama.cpp takes no more than 32.
+
+    Args:
+        options: Those of the policy, with "seed" and "send_seed".
+        seed: The episode's.
+        step: The number of the episode's step.
+    """
+    own = options.get("seed")
+    if not options.get("send_seed", True) or (own is None and seed is None):
+        return None
+    return derive_seed(own or 0, *(part for part in (seed, step) if part is not None))
+
+
+def join_equal(keys: Sequence[Hashable], max_samples: int | None) -> list[list[int]]:
+    """Return which positions of a batch make a request together.
+
+    Args:
+        keys: Equal for equal prompts; for None, nothing is asked.
+        max_samples: The most samples of a request.
+    """
+    equal: dict[Hashable, list[int]] = {}
+    for position, key in enumerate(keys):
+        if key is not None:
+            equal.setdefault(key, []).append(position)
+    size = max_samples or max(len(keys), 1)
+    return [
+        positions[start : start + size]
+        for positions in equal.values()
+        for start in range(0, len(positions), size)
+    ]
