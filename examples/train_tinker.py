@@ -1,6 +1,6 @@
 """Train a language model on Tinker until it can add: GRPO in one file.
 
-    uv run examples/train_tinker.py --model Qwen/Qwen3-8B                           # with TINKER_API_KEY
+    uv run examples/train_tinker.py --model Qwen/Qwen3-4B-Instruct-2507             # with TINKER_API_KEY
     uv run scripts/tinker_server.py run smollm2 -- python examples/train_tinker.py  # on this machine
 
 Each step plays groups of episodes, compares the members of a group, takes one step of Adam on the tokens
