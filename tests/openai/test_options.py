@@ -233,6 +233,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"max_tokens": 0}, "max_tokens must be at least 1, got 0"),
     ({"max_retries": -1}, "max_retries must be at least 0, got -1"),
     ({"temperature": -1}, "temperature must be at least 0, got -1.0"),
+    ({"top_p": 1.5}, "top_p must be at most 1, got 1.5"),
     ({"temperature": "hot"}, "temperature must be a real number, got 'hot'"),
     ({"timeout": 0}, "timeout must be positive, got 0.0"),
     ({"base_url": "localhost:8000/v1"}, "base_url must begin with http:// or https://"),

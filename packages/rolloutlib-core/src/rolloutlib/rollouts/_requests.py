@@ -6,6 +6,8 @@ import difflib
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
+from rolloutlib._calls import check_count
+from rolloutlib._values import to_float
 from rolloutlib.rollouts._identity import derive_seed
 
 
@@ -26,6 +28,32 @@ def check_names(given: Iterable[str], known: Collection[str], otherwise: str) ->
             hint = f"did you mean {near[0]!r}?" if near else otherwise
             msg = f"unknown argument {name!r}: {hint}"
             raise TypeError(msg)
+
+
+def check_numbers(given: Mapping[str, Any], counts: Mapping[str, int]) -> None:
+    """Refuse numbers out of their range; those that are None or not given are left alone.
+
+    Args:
+        given: The options, of which "timeout", "temperature" and "top_p" are looked at too.
+        counts: The least that each whole number may be.
+
+    Raises:
+        TypeError: One is no number, or no whole one.
+        ValueError: One is out of its range.
+    """
+    for name, least in counts.items():
+        if given.get(name) is not None:
+            check_count(name, given[name], least=least)
+    for name in ("timeout", "temperature", "top_p"):
+        if given.get(name) is None:
+            continue
+        number = to_float(given[name], name)
+        if number < 0 or (name == "timeout" and not number):
+            msg = f"{name} must be {'positive' if name == 'timeout' else 'at least 0'}, got {number!r}"
+            raise ValueError(msg)
+        if name == "top_p" and number > 1:
+            msg = f"top_p must be at most 1, got {number!r}"
+            raise ValueError(msg)
 
 
 def request_seed(options: Mapping[str, Any], seed: int | None, step: int | None) -> int | None:

@@ -8,10 +8,8 @@ from typing import Any, cast
 
 from typing_extensions import TypedDict
 
-from rolloutlib._calls import check_count
-from rolloutlib._values import to_float
 from rolloutlib.openai._http import httpx
-from rolloutlib.rollouts._requests import check_names
+from rolloutlib.rollouts._requests import check_names, check_numbers
 
 
 class PolicyOptions(TypedDict, total=False):
@@ -87,16 +85,7 @@ def check_options(model: object, options: PolicyOptions) -> None:
         if name in _NOT_EXTRA:
             msg = f"extra_body may not have {name!r}: {_NOT_EXTRA[name]}"
             raise ValueError(msg)
-    for name, least in _COUNTS.items():
-        if given.get(name) is not None:
-            check_count(name, given[name], least=least)
-    for name in ("timeout", "temperature", "top_p"):
-        if given.get(name) is None:
-            continue
-        number = to_float(given[name], name)
-        if number < 0 or (name == "timeout" and not number):
-            msg = f"{name} must be {'positive' if name == 'timeout' else 'at least 0'}, got {number!r}"
-            raise ValueError(msg)
+    check_numbers(given, _COUNTS)
 
 
 def check_url(name: str, text: str) -> None:

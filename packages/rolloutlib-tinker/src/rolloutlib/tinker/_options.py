@@ -8,9 +8,7 @@ from typing import Any, Required, cast, get_args
 
 from typing_extensions import TypedDict
 
-from rolloutlib._calls import check_count
-from rolloutlib._values import to_float
-from rolloutlib.rollouts._requests import check_names
+from rolloutlib.rollouts._requests import check_names, check_numbers
 from rolloutlib.training._chat_tokenizer import Overrule
 
 
@@ -67,19 +65,7 @@ def check_options(options: PolicyOptions) -> None:
     if given.get("max_tokens") is None:
         msg = "pass max_tokens=: without it an answer may fill the whole context, which costs"
         raise TypeError(msg)
-    for name, least in _COUNTS.items():
-        if given.get(name) is not None:
-            check_count(name, given[name], least=least)
-    for name in ("timeout", "temperature", "top_p"):
-        if given.get(name) is None:
-            continue
-        number = to_float(given[name], name)
-        if number < 0 or (name == "timeout" and not number):
-            msg = f"{name} must be {'positive' if name == 'timeout' else 'at least 0'}, got {number!r}"
-            raise ValueError(msg)
-        if name == "top_p" and number > 1:
-            msg = f"top_p must be at most 1, got {number!r}"
-            raise ValueError(msg)
+    check_numbers(given, _COUNTS)
     for name, (kind, what) in _KINDS.items():
         if given.get(name) is not None and not isinstance(given[name], kind):
             msg = f"{name} must be {what}, got {given[name]!r}"
