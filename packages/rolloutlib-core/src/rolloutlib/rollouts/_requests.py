@@ -3,12 +3,50 @@
 from __future__ import annotations
 
 import difflib
+import threading
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 from rolloutlib._calls import check_count
 from rolloutlib._values import to_float
 from rolloutlib.rollouts._identity import derive_seed
+
+
+class IncompleteAnswers:
+    """Counts answers that lack what was asked for; threads may share it.
+
+    Args:
+        most: How many there may be; None means any number.
+        place: What is asked of which model, for messages.
+        error: The kind of error that tells of one too many.
+
+    Attributes:
+        count: How many there were.
+    """
+
+    def __init__(self, most: int | None, place: str, error: type[Exception]) -> None:
+        self.count = 0
+        self._most = most
+        self._place = place
+        self._error = error
+        self._lock = threading.Lock()
+
+    def add(self, problem: str) -> None:
+        """Count an answer.
+
+        Args:
+            problem: What it lacks.
+
+        Raises:
+            Exception: There are too many, of the kind given.
+        """
+        with self._lock:
+            self.count += 1
+            if self._most is None or self.count <= self._most:
+                return
+        bound = f"max_incomplete={self._most} lets no further such answer pass, None any"
+        msg = f"{self._place} gave an answer with {problem}; {bound}"
+        raise self._error(msg)
 
 
 def check_names(given: Iterable[str], known: Collection[str], otherwise: str) -> None:

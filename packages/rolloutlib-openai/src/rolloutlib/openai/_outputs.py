@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic
 
@@ -11,6 +10,7 @@ from rolloutlib.openai._errors import MissingTokensError
 from rolloutlib.openai._options import PolicyOptions
 from rolloutlib.openai._replies import Choice, Reply
 from rolloutlib.rollouts import ActionT, PolicyOutput
+from rolloutlib.rollouts._requests import IncompleteAnswers
 
 
 class OutputReader(Generic[ActionT]):
@@ -28,10 +28,9 @@ class OutputReader(Generic[ActionT]):
         self._act = act
         self._tokens = options.get("tokens", False)
         self._logprobs = options.get("logprobs", False)
-        self._max_incomplete = options.get("max_incomplete", 0)
-        self._place = place
-        self._counting = threading.Lock()
-        self.num_incomplete = 0
+        self.incomplete = IncompleteAnswers(
+            options.get("max_incomplete", 0), place, MissingTokensError
+        )
 
     def read(
         self,
@@ -63,7 +62,7 @@ class OutputReader(Generic[ActionT]):
         elif self._tokens and prompt_tokens is None:
             problem = problem or "no ids of the prompt's tokens"
         if problem is not None:
-            self._count(problem)
+            self.incomplete.add(problem)
         info = {
             "model": reply.model,
             "response_id": reply.id,
@@ -82,15 +81,6 @@ class OutputReader(Generic[ActionT]):
             stop_reason=choice.finish_reason,
             prompt_tokens=prompt_tokens if self._tokens else None,
         )
-
-    def _count(self, problem: str) -> None:
-        with self._counting:
-            self.num_incomplete += 1
-            if self._max_incomplete is None or self.num_incomplete <= self._max_incomplete:
-                return
-        bound = f"max_incomplete={self._max_incomplete} lets no further such answer pass, None any"
-        msg = f"{self._place} gave an answer with {problem}; {bound}"
-        raise MissingTokensError(msg)
 
 
 def read_logprobs(

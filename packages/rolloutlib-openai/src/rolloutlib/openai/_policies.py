@@ -43,7 +43,7 @@ class _AnyPolicy(Generic[ActionT]):
     @property
     def num_incomplete(self) -> int:
         """How many answers lacked token ids or log probabilities that were asked for."""
-        return self._exchange.reader.num_incomplete
+        return self._exchange.reader.incomplete.count
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._model!r}, base_url={self._exchange.url!r})"

@@ -55,7 +55,7 @@ class Model(Generic[ActionT]):
     @property
     def num_incomplete(self) -> int:
         """How many answers lacked log probabilities."""
-        return self.reader.num_incomplete if hasattr(self, "reader") else 0
+        return self.reader.incomplete.count if hasattr(self, "reader") else 0
 
     def load(self, sampler: Any) -> None:
         """Load the tokenizer, unless that has been done.

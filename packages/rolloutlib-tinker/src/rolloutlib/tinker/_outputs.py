@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, cast
 
 from rolloutlib.rollouts import ActionT, PolicyOutput
+from rolloutlib.rollouts._requests import IncompleteAnswers
 from rolloutlib.tinker._cookbook_messages import read_message
 from rolloutlib.tinker._errors import MissingTokensError
 from rolloutlib.tinker._options import PolicyOptions, read_stop
@@ -44,10 +44,9 @@ class OutputReader(Generic[ActionT]):
         self._tokenizer = tokenizer
         self._kind = kind
         self._stop_texts, self._stop_ids = read_stop(options)
-        self._max_incomplete = options.get("max_incomplete", 0)
-        self._place = place
-        self._counting = threading.Lock()
-        self.num_incomplete = 0
+        self.incomplete = IncompleteAnswers(
+            options.get("max_incomplete", 0), place, MissingTokensError
+        )
 
     def read(
         self,
@@ -70,7 +69,7 @@ class OutputReader(Generic[ActionT]):
         tokens = list(sequence.tokens)
         logprobs, problem = _read_logprobs(sequence.logprobs, len(tokens))
         if problem is not None:
-            self._count(problem)
+            self.incomplete.add(problem)
         message, reasoning, termination = self._parse(tokens, sequence.stop_reason)
         if prompt.chat is not None:
             # Of ids an environment makes what it likes.
@@ -128,15 +127,6 @@ class OutputReader(Generic[ActionT]):
         except Exception:  # renderers raise what they like for what they cannot read
             return _said(decode(self._tokenizer, tokens)), "", "malformed"
         return *read_message(said), _read_termination(how)
-
-    def _count(self, problem: str) -> None:
-        with self._counting:
-            self.num_incomplete += 1
-            if self._max_incomplete is None or self.num_incomplete <= self._max_incomplete:
-                return
-        bound = f"max_incomplete={self._max_incomplete} lets no further such answer pass, None any"
-        msg = f"{self._place} gave an answer with {problem}; {bound}"
-        raise MissingTokensError(msg)
 
 
 def _said(text: str) -> Message:
