@@ -108,6 +108,44 @@ def test_visible_text_keeps_positions() -> None:
     assert visible_text("It is 42. ~~Or 43.~~ <!-- 44 -->") == "It is 42." + " " * 23
 
 
+@pytest.mark.parametrize(
+    ("text", "hidden"),
+    [
+        ("It is 42 <!-- or 43", ""),
+        ("It is 42\n <!-- or 43", " <!-- or 43"),
+        ("<!-- or 43\n\nIt is 42", "<!-- or 43\n\nIt is 42"),
+        ("It is 42 <!-- or 43\n--> or", "<!-- or 43\n-->"),
+    ],
+)
+def test_a_comment_without_an_end_hides_what_follows_if_it_begins_a_line(
+    text: str, hidden: str
+) -> None:
+    assert visible_text(text) == text.replace(hidden, " " * len(hidden))
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        "```html\n<!--\n```",
+        "```html\n<!-- one -->\n<s>two</s> ~~three~~\n```",
+        "~~~~py\ny = 1\n# Example: 2\n~~~\n~~~~",
+        "```text\n<|im_end|>\n```",
+        "   ```\nA 1\n\nQuestion: 2\n   `````",
+    ],
+)
+def test_code_is_left_as_it_is_where_it_is_looked_for(block: str) -> None:
+    kept = f"It is 1. ~~No.~~\n{block}\nThe answer is 2.\n"
+    text = f"{kept}\nQuestion: 3?\n{block}"
+    visible = kept.replace("~~No.~~", " " * 7)
+    assert visible_text(text, code=True) == visible
+    assert visible_text(text) != visible
+
+
+def test_code_in_a_comment_is_hidden_with_it() -> None:
+    comment = "<!--\n```json\n{}\n```\n-->"
+    assert visible_text(f"1{comment}2", code=True) == f"1{' ' * len(comment)}2"
+
+
 @given(st.text())
 def test_visible_text_never_grows_and_plain_text_stays(text: str) -> None:
     visible = visible_text(text)

@@ -151,6 +151,7 @@ def test_the_last_block_of_the_language_is_the_program() -> None:
         ("```python\nx = 1\n```\nIt prints:\n```\n1", "x = 1\n"),
         ("```\nx = 1\n```\n```\nx = 2\n```", "x = 2\n"),
         ("```Python3\nx = 1\n```", "x = 1\n"),
+        ("```python\nx = 1\n# Example: 2\ny = '<!--'\n```", "x = 1\n# Example: 2\ny = '<!--'\n"),
     ],
 )
 def test_a_block_that_names_its_language_comes_first(text: str, program: str) -> None:

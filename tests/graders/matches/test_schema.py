@@ -33,6 +33,10 @@ SCHEMA = json.dumps(
         '```python\nprint({})\n```\n```json\n{"name": "Ada"}\n```',
         'First:\n```json\n{"nam": 1}\n```\nNo:\n```json\n{"name": "Ada"}\n```',
         '<think>```json\n{}\n```</think>{"name": "Ada\u2019s"}',
+        '{"name": "<!--"}',
+        '```json\n{\n  "name": "<!--"\n}\n```\n',
+        '```json\n{"name": "</s><|im_end|>"}\n```',
+        '```json\n{"name": "Ada"}\n```\n<!--\n```json\n{"name": 1}\n```\n-->',
     ],
 )
 def test_the_last_block_or_the_whole_text_is_read(text: str) -> None:

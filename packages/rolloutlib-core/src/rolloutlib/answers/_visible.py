@@ -23,12 +23,21 @@ _THOUGHTS = (
     "final<|",
 )  # fmt: skip
 
+# A comment without an end hides the rest if it begins a line, and is text if not (CommonMark 0.31, 4.6).
 _HIDDEN = re.compile(
-    r"<!--.*?(?:-->|\Z)|~~(?=\S)[^~\n]+~~|<(?P<tag>del|s|strike)>[^<]*</(?P=tag)>"
+    r"<!--.*?(?:-->|(?P<unended>\Z))|~~(?=\S)[^~\n]+~~|<(?P<tag>del|s|strike)>[^<]*</(?P=tag)>"
     r"|\\(?:sout|cancel|xcancel|bcancel|st)\s?\{[^{}\n]*\}",
     re.DOTALL,
 )
 _HIDES = ("<!--", "~~", "<del>", "<s>", "<strike>", "cancel", "\\sout", "\\st")
+
+# Fenced code blocks, and what stands for them while the rest is read: letters that are in no word of ours.
+_CODE = re.compile(
+    r"^[ ]{0,3}(?P<marks>`{3,}(?=[^`\n]*$)|~{3,}).*?(?:^[ ]{0,3}(?P=marks)[`~]*[ \t]*$|\Z)",
+    re.DOTALL | re.MULTILINE,
+)
+_MASK = "\u01c0"
+_MASKED = re.compile(f"{_MASK}+")
 
 _TOKEN = re.compile(
     r"<\|(?:im_end|im_start|endoftext|end_of_text|eot_id|eom_id|end|return|user|start_header_id"
@@ -58,7 +67,7 @@ _DIGIT = re.compile("[0-9]")
 _LINE = 1000  # of what is read of a line
 
 
-def visible_text(text: str) -> str | None:
+def visible_text(text: str, *, code: bool = False) -> str | None:
     """Return the text with look-alike characters made plain and what is not the answer blanked out.
 
     What is no answer is thinking, turns that the model invented, comments and what is struck out. A
@@ -67,6 +76,8 @@ def visible_text(text: str) -> str | None:
 
     Args:
         text: What the model wrote.
+        code: Whether fenced code blocks are left as they are. They may have comments, tags and questions
+            of their own; unless code is looked for, an answer is read in them as anywhere else.
 
     Returns:
         Text of at most the same length, or None if thinking was begun and never ended.
@@ -85,15 +96,25 @@ def visible_text(text: str) -> str | None:
         if answer is None:
             return None
         text = answer
-        lower = lower_case(text)
+    written = text
+    if code:
+        text = _CODE.sub(lambda block: _MASK * len(block[0]), text)
+    lower = lower_case(text)
     if ("<" in text or "~~" in text or "\\" in text) and any(mark in text for mark in _HIDES):
-        text = _HIDDEN.sub(lambda hidden: " " * len(hidden[0]), text)
-    return text[: _first_invented_turn(lower)]
+        text = _HIDDEN.sub(_hide, text)
+    text = text[: _first_invented_turn(lower)]
+    return _MASKED.sub(lambda block: written[slice(*block.span())], text) if code else text
 
 
 def _blank(length: int) -> str:
     """Return as much space; what follows begins a line."""
     return " " * (length - 1) + "\n" if length else ""
+
+
+def _hide(hidden: re.Match[str]) -> str:
+    unended = hidden["unended"] is not None
+    before = hidden.string[hidden.string.rfind("\n", 0, hidden.start()) + 1 : hidden.start()]
+    return hidden[0] if unended and before.strip() else " " * len(hidden[0])
 
 
 def _without_thinking(text: str, lower: str) -> str | None:

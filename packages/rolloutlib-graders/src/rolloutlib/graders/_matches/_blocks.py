@@ -29,7 +29,7 @@ def extract_block(text: str, languages: Collection[str], *, bare: bool) -> tuple
         An extraction without a rule, whose `text` is what stands between the fences, and the rule:
         "block", or "visible" for a text as a whole.
     """
-    visible = visible_text(text)
+    visible = visible_text(text, code=True)
     if visible is None:
         return Extraction("truncated", reason="the thinking does not end"), "block"
     found = _last(visible, languages)
