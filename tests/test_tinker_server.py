@@ -10,7 +10,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Generator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -115,18 +114,25 @@ def test_an_installation_that_is_broken_off_leaves_nothing(
     wait_for_the_end(str(folder))
 
 
-def test_a_second_installation_waits_for_the_first(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_second_installation_waits_for_the_first(tmp_path: Path) -> None:
     setup = Setup(tmp_path)
     fake_environment(setup)
-    with (tmp_path / "lock").open("w") as file, ThreadPoolExecutor(1) as pool:
+    with (tmp_path / "lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        second = pool.submit(setup.install)
-        while "waiting for another process" not in capsys.readouterr().err:
-            assert not second.done()
-        fcntl.flock(file, fcntl.LOCK_UN)
-        second.result(timeout=60)
+        with subprocess.Popen(
+            [sys.executable, SCRIPT, "install", "--folder", tmp_path],
+            stderr=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            text=True,
+        ) as second:
+            try:
+                assert second.stderr
+                assert second.stderr.readline().startswith("waiting for another process")
+                assert second.poll() is None
+                fcntl.flock(file, fcntl.LOCK_UN)
+                assert second.wait(timeout=60) == 0
+            finally:
+                second.kill()
 
 
 def test_a_folder_that_cannot_be_is_told(tmp_path: Path) -> None:
