@@ -72,6 +72,7 @@ class TinkerStub:
         received: The bodies of the requests to sample.
         paths: The paths of all requests.
         garbled: Whether results are no results.
+        samplers: The clients of the SDK, whose sessions end with the server.
     """
 
     def __init__(self, base_model: str = "none") -> None:
@@ -87,6 +88,7 @@ class TinkerStub:
         self.left = threading.Semaphore(0)  # how many have been left without an answer
         self.taken_back = threading.Semaphore(0)  # how many the SDK has told that it left
         self.garbled = False
+        self.samplers: list[Any] = []
         self._meeting = threading.Barrier(1)
         self.config: dict[str, Any] = {}
         self._promises: dict[str, Any] = {}
@@ -100,6 +102,8 @@ class TinkerStub:
         return self
 
     def __exit__(self, *_: object) -> None:
+        for sampler in self.samplers:
+            sampler.holder.close()
         self._server.shutdown()
         self._server.end_connections()
         self._server.server_close()
@@ -260,7 +264,9 @@ def made_by(stub: TinkerStub, **settings: Any) -> Any:
 def sampler_of(stub: TinkerStub, **settings: Any) -> Any:
     """A sampling client of the real SDK that talks to the stub; up to 0.24 there is no future of one."""
     made = made_by(stub).create_sampling_client(base_model=stub.base_model, **settings)
-    return made.result() if hasattr(type(made), "result") else made
+    sampler: Any = made.result() if hasattr(type(made), "result") else made
+    stub.samplers.append(sampler)
+    return sampler
 
 
 # Its sessions complain long after their server has gone, when no test hears it: to standard error.
