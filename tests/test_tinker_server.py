@@ -204,9 +204,19 @@ def test_a_port_that_is_taken_and_a_log_without_folder_are_told(tmp_path: Path) 
         pass
 
 
+@pytest.fixture
+def hangups() -> Generator[None]:
+    """Let what is started feel SIGHUP, also where `nohup` started the tests."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_server_and_engine_end_with_the_script(number: signal.Signals, tmp_path: Path) -> None:
+def test_server_and_engine_end_with_the_script(
+    number: signal.Signals, tmp_path: Path, hangups: None
+) -> None:
     with (
         installed_server(),
         subprocess.Popen(

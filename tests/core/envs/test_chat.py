@@ -299,6 +299,7 @@ async def test_it_passes_the_checks_of_environments() -> None:
         await check_async_env(adapted)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make_env", [Shop, AsyncShop])
 def test_runs_of_it_keep_all_promises(make_env: Callable[[tuple[str, ...]], Any]) -> None:
     check_faults(("apple",), make_env, shopper, kinds=["exception", "cancellation"])

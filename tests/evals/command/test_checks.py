@@ -95,6 +95,7 @@ def test_what_raises_or_does_what_it_must_not_is_a_problem(
     assert "Traceback" in run("check", "flawed:Reset", "--debug").err
 
 
+@pytest.mark.slow
 def test_faults_are_part_of_the_check() -> None:
     found = run("check", "lab:Hello", "--json").json
     assert found["passed"][-1].startswith("faults: ")
@@ -108,7 +109,11 @@ def test_an_asynchronous_environment_is_checked_too(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("more", "num_passed"), [([], 2), (["--as", "policy", "--env", "lab:Hello", "--no-faults"], 1)]
+    ("more", "num_passed"),
+    [
+        pytest.param([], 2, marks=pytest.mark.slow),
+        (["--as", "policy", "--env", "lab:Hello", "--no-faults"], 1),
+    ],
 )
 def test_a_function_of_an_observation_is_a_policy(more: list[str], num_passed: int) -> None:
     found = run("check", "lab:policy", *more, "--json").json
