@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 import time
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -31,10 +30,8 @@ class LeapingClock:
             function: The function.
             backend: The kind of event loop: "asyncio" or "trio".
         """
-        if backend == "trio":  # by itself, since anyio 4.12 hands on no options to it
-            importlib.import_module(backend).run(function, clock=self)
-        else:
-            anyio.run(function, backend=backend, backend_options={"loop_factory": self._make_loop})
+        clock = {"clock": self} if backend == "trio" else {"loop_factory": self._make_loop}
+        anyio.run(function, backend=backend, backend_options=clock)
 
     def current_time(self) -> float:
         """Return the time in seconds."""
