@@ -262,7 +262,7 @@ def made_by(stub: TinkerStub, **settings: Any) -> Any:
 
 
 def sampler_of(stub: TinkerStub, **settings: Any) -> Any:
-    """A sampling client of the real SDK that talks to the stub; up to 0.24 there is no future of one."""
+    """A sampling client of the real SDK that talks to the stub; before 0.38 there is no future of one."""
     made = made_by(stub).create_sampling_client(base_model=stub.base_model, **settings)
     sampler: Any = made.result() if hasattr(type(made), "result") else made
     stub.samplers.append(sampler)

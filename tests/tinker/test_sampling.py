@@ -305,7 +305,7 @@ def test_the_future_of_a_client_is_waited_for_by_all_at_the_same_time(
 async def test_the_sdk_s_own_future_of_a_client_is_waited_for_without_its_warning(
     stub: TinkerStub,
 ) -> None:
-    def make() -> Any:  # up to 0.24 a client, later a future of one
+    def make() -> Any:  # before 0.38 a client, later a future of one
         return made_by(stub).create_sampling_client(base_model=stub.base_model)
 
     policy = AsyncTinkerPolicy(await anyio.to_thread.run_sync(make), max_tokens=10)

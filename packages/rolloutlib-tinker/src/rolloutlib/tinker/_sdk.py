@@ -46,7 +46,7 @@ def submit(
 
 
 def to_future(submitted: Any) -> Future[Any]:
-    """Return the plain future of what the SDK returns: up to 0.24 that itself, later a wrapper of it."""
+    """Return the plain future of what the SDK returns: before 0.38 that itself, later a wrapper of it."""
     return submitted.future() if _has(submitted, "future") else submitted
 
 
