@@ -29,6 +29,9 @@ IMAGES: Message = {
     ],
 }
 
+ENDLESS = '{"a": ' + "[" * 9999
+DEEP = '{"a": ' + "[" * 100 + "]" * 100 + "}"
+
 SEES = """\
 {%- for message in messages %}{{- '<|im_start|>' + message.role + '\\n' }}
 {%- if message.content is string %}{{- message.content }}{%- else %}
@@ -189,6 +192,16 @@ def test_a_conversation_that_the_template_refuses_is_told(sampler: Any, tokenize
             [{"name": "add", "arguments": {}, "malformed": '{"a":'}],
         ),
         ("<tool_call>[1]", "", [{"name": "", "arguments": {}, "malformed": "[1]"}]),
+        (
+            f'<tool_call>{{"name": "add", "arguments": {ENDLESS}</tool_call>',
+            "",
+            [{"name": "add", "arguments": {}, "malformed": ENDLESS}],
+        ),
+        (
+            f'<tool_call>{{"name": "add", "arguments": {DEEP}}}</tool_call>',
+            "",
+            [{"name": "add", "arguments": {}, "malformed": DEEP}],
+        ),
         (
             '<think>a <tool_call>{"name": "no"}</tool_call></think><tool_call>{"name": "b"}',
             '<think>a <tool_call>{"name": "no"}</tool_call></think>',

@@ -19,13 +19,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, field_validator
 
-from rolloutlib import spaces
+from rolloutlib import Step, Trajectory, spaces
 from rolloutlib.tools import EndEpisode, Tool, ToolError, ToolOutcome, Toolset, read_call
-from rolloutlib.types import ToolCall
+from rolloutlib.types import Message, ToolCall
 
 pytestmark = pytest.mark.anyio
 
 STOCK = {"apple": 30, "pear": 45}
+DEEP = '{"a": ' + "[" * 32 + "]" * 32 + "}"
 
 
 def price(item: str, amount: int = 1) -> int:
@@ -426,6 +427,7 @@ def test_arguments_of_a_server_are_read(text: Any, arguments: dict[str, Any]) ->
         "5",
         '{"a": NaN}',
         "[" * 9999,
+        DEEP,
         '{"a": "\\ud800"}',
         "null",
     ],
@@ -445,6 +447,7 @@ def test_what_is_no_object_is_kept_as_it_was_written(text: str) -> None:
         (False, "false"),
         ({"amount": float("nan")}, '{"amount": NaN}'),
         ({"a": [{"b": float("inf")}]}, '{"a": [{"b": Infinity}]}'),
+        (json.loads(DEEP), DEEP),
     ],
 )
 def test_what_a_server_read_that_is_no_object_of_json_is_malformed(
@@ -453,6 +456,14 @@ def test_what_a_server_read_that_is_no_object_of_json_is_malformed(
     asked = read_call("price", arguments)
     assert asked == {"name": "price", "arguments": {}, "malformed": text}
     assert Tool(price).call(asked).problem == "malformed"
+
+
+def test_arguments_that_are_read_can_be_kept() -> None:
+    asked = read_call("price", DEEP.replace("[]", ""))  # one level less
+    assert "malformed" not in asked
+    reply: Message = {"role": "assistant", "content": "", "tool_calls": [asked]}
+    run = Trajectory([reply], [Step([reply], reply, 0.0, [reply], True, False, {"x": [reply]})])
+    assert Trajectory.from_dict(run.to_dict()).steps[0].action == reply
 
 
 JSON = st.recursive(

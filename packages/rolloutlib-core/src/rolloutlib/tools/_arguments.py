@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from typing import cast
+from typing import Any, cast
 
 import pydantic
 import pydantic_core
@@ -15,13 +15,14 @@ from rolloutlib.types import ToolCall
 
 _SHOWN = 100
 _MOST = 10
+_DEEPEST = 32  # half of what files of trajectories take, with the conversation around it
 
 
 def read_call(name: str, arguments: object, id: str | None = None) -> ToolCall:
     """Return the call that a model makes, of what a model server gives as its arguments.
 
-    Text that is no JSON object, cut off for example, is kept as the call's `malformed`. Blank text
-    stands for no arguments.
+    Text that is no JSON object, cut off for example, or is nested more than 32 levels deep, is kept as
+    the call's `malformed`. Blank text stands for no arguments.
 
     Args:
         name: The tool's name.
@@ -41,7 +42,7 @@ def read_call(name: str, arguments: object, id: str | None = None) -> ToolCall:
 
 
 def parse_object(arguments: object) -> dict[str, object]:
-    """Return the object of a JSON text, or of what was read, without NaN and infinity.
+    """Return the object of a JSON text, or of what was read, without NaN, infinity and endless nesting.
 
     Raises:
         ValueError: It is none; the error says where it stops being one.
@@ -54,19 +55,22 @@ def parse_object(arguments: object) -> dict[str, object]:
         msg = f"expected an object, got {cropped(found)}"
         raise ValueError(msg)  # noqa: TRY004 - the text has a wrong value
     read = dict(cast("Mapping[str, object]", found))
-    if not _is_finite(read):
-        msg = "a number is too large"
-        raise ValueError(msg)
+    _check(read, 0)
     return read
 
 
-def _is_finite(value: object) -> bool:
-    """Tell whether there is no infinity in what was read, which 1e999 is read as."""
-    if isinstance(value, dict):
-        return all(map(_is_finite, cast("dict[str, object]", value).values()))
-    if isinstance(value, list):
-        return all(map(_is_finite, cast("list[object]", value)))
-    return not isinstance(value, float) or math.isfinite(value)
+def _check(value: object, depth: int) -> None:
+    """Refuse infinity, which 1e999 is read as, and what records of episodes could not hold."""
+    if isinstance(value, (dict, list)):
+        if depth == _DEEPEST:
+            msg = f"nested more than {_DEEPEST} levels deep"
+            raise ValueError(msg)
+        parts: Any = cast("Any", value.values() if isinstance(value, dict) else value)
+        for part in parts:
+            _check(part, depth + 1)
+    elif isinstance(value, float) and not math.isfinite(value):
+        msg = "a number is too large"
+        raise ValueError(msg)
 
 
 def malformed_problem(text: str) -> str:

@@ -34,7 +34,7 @@ def split_calls(text: str) -> tuple[str, list[ToolCall]]:
 def _read(body: str) -> ToolCall:
     try:
         call: object = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):  # the latter where it is nested too deeply
         call = None
     if isinstance(call, dict):
         facts = cast("dict[str, Any]", call)
