@@ -77,12 +77,17 @@ class Server:
     @property
     def variables(self) -> dict[str, str]:
         """The environment variables by which Tinker's SDK finds it."""
+        others = os.environ.get("no_proxy") or os.environ.get("NO_PROXY")
+        # A proxy would look for the server on its own machine.
+        direct = f"{others},{HOST}" if others else HOST
         return {
             "TINKER_BASE_URL": self.url,
             "TINKER_API_KEY": KEY,
             "TINKER_MODEL": str(self.model),
             "TINKER_TELEMETRY": "0",
             "HF_HUB_OFFLINE": "1",  # the tokenizer is in the model's folder
+            "NO_PROXY": direct,
+            "no_proxy": direct,
         }
 
 

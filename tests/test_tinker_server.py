@@ -164,6 +164,17 @@ def test_a_commands_exit_code_is_passed_on(server: Server, code: str, expected: 
     assert run(server, [sys.executable, "-c", code]) == expected
 
 
+@pytest.mark.parametrize("others", ["", "localhost"])
+def test_a_command_reaches_the_server_without_a_proxy(
+    server: Server, monkeypatch: pytest.MonkeyPatch, others: str
+) -> None:
+    for name, value in {"http_proxy": "http://127.0.0.1:9", "no_proxy": others}.items():
+        monkeypatch.setenv(name, value)
+        monkeypatch.setenv(name.upper(), value)
+    code = "import urllib.request as it; raise SystemExit(not it.proxy_bypass('127.0.0.1'))"
+    assert run(server, [sys.executable, "-c", code]) == 0
+
+
 def test_a_command_that_is_not_there_is_told(server: Server) -> None:
     with pytest.raises(SetupError, match="cannot run 'no-such-command': No such file"):
         run(server, ["no-such-command"])
