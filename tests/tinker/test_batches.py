@@ -6,7 +6,9 @@ import threading
 from typing import Any
 
 import pytest
+import tinker
 
+from cookbook_renderers import Turns
 from rolloutlib.envs import AsyncChatEnv, ChatEnv
 from rolloutlib.rollouts import (
     AsyncBatchedPolicy,
@@ -120,6 +122,19 @@ def test_an_error_is_for_its_own_prompt_alone(stub: TinkerStub, sampler: Any) ->
     entries = policy.batch([[5], wrong, [6]])
     assert [type(entry) for entry in refused] == [RequestRefusedError]
     assert [type(entry) for entry in entries] == [PolicyOutput, TypeError, PolicyOutput]
+
+
+def test_what_a_renderer_refuses_is_for_its_own_prompt_alone(sampler: Any, tokenizer: Any) -> None:
+    class Choosy(Turns):
+        def build_generation_prompt(
+            self, messages: list[Any], role: str = "assistant", prefill: str | None = None
+        ) -> tinker.ModelInput:
+            assert messages[0]["content"] != "wrong"
+            return super().build_generation_prompt(messages, role, prefill)
+
+    policy = TinkerPolicy(sampler, max_tokens=10, renderer=Choosy(tokenizer))
+    entries = policy.batch(["hello", "wrong", "hello"])
+    assert [type(entry) for entry in entries] == [PolicyOutput, AssertionError, PolicyOutput]
 
 
 def test_an_empty_batch_asks_nothing(stub: TinkerStub, sampler: Any) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, cast
 
-from rolloutlib.rollouts import ActionT, EpisodeTruncated, PolicyOutput
+from rolloutlib.rollouts import ActionT, PolicyOutput
 from rolloutlib.rollouts._requests import join_equal, request_seed
 from rolloutlib.tinker._errors import (
     ModelServerError,
@@ -95,7 +95,7 @@ class Exchange(Generic[ActionT]):
             try:
                 prompts.append(self.model.prompts.read(observation, seed, step))
                 entries.append(RuntimeError("the request was not sent"))
-            except (TypeError, ValueError, EpisodeTruncated) as error:
+            except Exception as error:  # renderers raise what they like for what they cannot render
                 prompts.append(None)
                 entries.append(error)
         keys = [None if prompt is None else tuple(prompt.ids) for prompt in prompts]
