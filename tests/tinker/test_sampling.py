@@ -20,6 +20,7 @@ from rolloutlib.tinker import (
     AsyncTinkerPolicy,
     ChatTemplateRenderer,
     MissingTokensError,
+    PolicyOptions,
     TinkerPolicy,
 )
 from rolloutlib.types import Message
@@ -318,6 +319,15 @@ def test_what_is_no_client_is_refused_at_once() -> None:
     wrong: Any = "Qwen/Qwen3-8B"
     with pytest.raises(TypeError, match=r"sampler must be a tinker\.SamplingClient or"):
         TinkerPolicy(wrong, max_tokens=10)
+
+
+def test_none_stands_for_what_is_left_out(stub: TinkerStub, sampler: Any) -> None:
+    names = set(PolicyOptions.__annotations__) - {"max_tokens", "max_incomplete"}
+    for options in ({}, dict.fromkeys(names)):
+        TinkerPolicy(sampler, max_tokens=10, **options)("hello", seed=1, step=0)
+    left_out, none = (asked["sampling_params"] for asked in stub.received)
+    assert none == left_out
+    assert "seed" in none
 
 
 @pytest.mark.parametrize(

@@ -103,7 +103,7 @@ def request_seed(options: Mapping[str, Any], seed: int | None, step: int | None)
         step: The number of the episode's step.
     """
     own = options.get("seed")
-    if not options.get("send_seed", True) or (own is None and seed is None):
+    if options.get("send_seed") is False or (own is None and seed is None):
         return None
     return derive_seed(own or 0, *(part for part in (seed, step) if part is not None))
 

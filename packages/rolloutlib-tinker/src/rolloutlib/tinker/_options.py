@@ -15,6 +15,8 @@ from rolloutlib.training._chat_tokenizer import Overrule
 class PolicyOptions(TypedDict, total=False):
     """Keyword arguments of every policy; what is None or left out has its default.
 
+    For `max_incomplete` None is a number of its own: any.
+
     Attributes:
         max_tokens: The most tokens of an answer. There is no default: Tinker's own is as many as fit.
         temperature: 1, the default, samples from the model's own distribution, 0 takes the likeliest
@@ -44,13 +46,13 @@ class PolicyOptions(TypedDict, total=False):
     top_p: float | None
     stop: str | Sequence[str] | Sequence[int] | None
     seed: int | None
-    send_seed: bool
+    send_seed: bool | None
     timeout: float | None
     max_context: int | None
     max_incomplete: int | None
     max_samples: int | None
-    overrule: Overrule
-    max_chats: int
+    overrule: Overrule | None
+    max_chats: int | None
 
 
 def check_options(options: PolicyOptions) -> None:
@@ -70,7 +72,7 @@ def check_options(options: PolicyOptions) -> None:
         if given.get(name) is not None and not isinstance(given[name], kind):
             msg = f"{name} must be {what}, got {given[name]!r}"
             raise TypeError(msg)
-    if given.get("overrule", "nothing") not in get_args(Overrule):
+    if given.get("overrule") not in (None, *get_args(Overrule)):
         msg = f"overrule must be one of {get_args(Overrule)}, got {given['overrule']!r}"
         raise ValueError(msg)
     read_stop(options)

@@ -96,9 +96,9 @@ class Prompts:
                 self._encode,
                 self.decode,
                 end_of_turn=[self.decode([end]) for end in ends],
-                overrule=options.get("overrule", "everything"),
+                overrule=options.get("overrule") or "everything",
             )
-            self._chats = Chats(chat_tokenizer, max_chats=options.get("max_chats", 4096))
+            self._chats = Chats(chat_tokenizer, max_chats=options.get("max_chats") or 4096)
 
     def read(self, observation: object, seed: int | None, step: int | None) -> Prompt:
         """Return the prompt for an observation.
