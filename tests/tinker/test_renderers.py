@@ -32,6 +32,12 @@ IMAGES: Message = {
 ENDLESS = '{"a": ' + "[" * 9999
 DEEP = '{"a": ' + "[" * 100 + "]" * 100 + "}"
 
+# In the manner of gpt-oss: a turn has parts, and after the last stands what ends no other.
+PARTS = (
+    "{% for m in messages %}<|im_start|>{{ m.role }}: {{ m.content }}"
+    "{{ '<|eot_id|>' if loop.last and not add_generation_prompt else '<|im_end|>' }}{% endfor %}"
+)
+
 SEES = """\
 {%- for message in messages %}{{- '<|im_start|>' + message.role + '\\n' }}
 {%- if message.content is string %}{{- message.content }}{%- else %}
@@ -134,6 +140,11 @@ def test_a_template_takes_arguments(stub: TinkerStub, sampler: Any, tokenizer: A
         (
             "{% for m in messages %}{{ m.role }}: {{ m.content }}<|endoftext|>{% endfor %}",
             "<|endoftext|>",
+        ),
+        (PARTS, "<|eot_id|>"),
+        (
+            "{% for m in messages %}<|im_start|>{{ m.role }} {{ m.content }}{% endfor %}",
+            "<|im_start|>",
         ),
     ],
 )

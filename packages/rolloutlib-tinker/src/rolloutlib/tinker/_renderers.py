@@ -198,17 +198,17 @@ class ChatTemplateRenderer:
             raise ValueError(msg) from error
 
     def _find_end(self) -> str:
-        """Return the text of the first special token that the template writes after a reply."""
-        probe = [
-            {"role": "user", "content": "x"},
-            {"role": "assistant", "content": _STAND_IN},
-            {"role": "user", "content": "x"},
-        ]
-        _, _, rest = self._apply(probe, generate=False).partition(_STAND_IN)
+        """Return the text of the first special token that the template writes after a reply.
+
+        Where it writes one after a last reply, that is it: gpt-oss ends parts of a turn with the other.
+        """
+        asked, said = {"role": "user", "content": "x"}, {"role": "assistant", "content": _STAND_IN}
         added = getattr(self.tokenizer, "added_tokens_decoder", {})
-        for token in self.encode(rest):
-            if token in added or token in eos_ids(self.tokenizer):
-                return self.decode([token])
+        for probe in ([asked, said], [asked, said, asked]):
+            _, _, rest = self._apply(probe, generate=False).partition(_STAND_IN)
+            for token in self.encode(rest):
+                if token in added or token in eos_ids(self.tokenizer):
+                    return self.decode([token])
         msg = "found no token with which the chat template ends a turn: pass end_of_turn="
         raise ValueError(msg)
 
