@@ -218,6 +218,11 @@ def test_a_conversation_that_the_template_refuses_is_told(sampler: Any, tokenize
             '<think>a <tool_call>{"name": "no"}</tool_call></think>',
             [{"name": "b", "arguments": {}}],
         ),
+        (
+            '<tool_call>{"name": "<think>"}</tool_call><think>a <tool_call>{"name": "no"}</tool_call>',
+            '<think>a <tool_call>{"name": "no"}</tool_call>',
+            [{"name": "<think>", "arguments": {}}],
+        ),
     ],
 )
 def test_calls_are_read_in_the_text(tokenizer: Any, text: str, content: str, calls: Any) -> None:

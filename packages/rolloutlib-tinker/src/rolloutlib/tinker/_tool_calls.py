@@ -22,6 +22,8 @@ def split_calls(text: str) -> tuple[str, list[ToolCall]]:
     calls: list[ToolCall] = []
     position = 0
     for found in _CALL.finditer(answer):
+        if found[1] is None:  # thinking that does not end
+            break
         said.append(answer[position : found.start()])
         calls.append(_read(found[1]))
         position = found.end()
@@ -51,6 +53,6 @@ def _read(body: str) -> ToolCall:
     }
 
 
-_CALL = re.compile(r"<tool_call>\s*(.*?)\s*(?:</tool_call>|\Z)", re.DOTALL)
+_CALL = re.compile(r"<think>.*|<tool_call>\s*(.*?)\s*(?:</tool_call>|\Z)", re.DOTALL)
 _NAME = re.compile(r'"name"\s*:\s*"([^"]*)"')
 _ARGUMENTS = re.compile(r'"(?:arguments|parameters)"\s*:\s*(.*)', re.DOTALL)
