@@ -305,7 +305,10 @@ def test_a_built_in_benchmark_takes_arguments(server: ScriptedServer, folder: Pa
     assert server.received[0].body["messages"][0] == {"role": "system", "content": "Think."}
 
 
-def test_an_environment_that_has_tools_offers_them_to_the_model(server: ScriptedServer) -> None:
+@pytest.mark.parametrize("target", ["lab:Tooled", "lab:wrapped"])
+def test_an_environment_that_has_tools_offers_them_to_the_model(
+    server: ScriptedServer, target: str
+) -> None:
     call = {
         "id": "c",
         "type": "function",
@@ -314,6 +317,6 @@ def test_an_environment_that_has_tools_offers_them_to_the_model(server: Scripted
     calling = {"role": "assistant", "content": None, "tool_calls": [call]}
     choice = {"index": 0, "message": calling, "finish_reason": "tool_calls"}
     server.plays(respond({"id": "1", "model": "m", "choices": [choice]}), says("It is 5."))
-    assert run(*ask(server, "--json", target="lab:Tooled")).json["score"] == 1.0
+    assert run(*ask(server, "--json", target=target)).json["score"] == 1.0
     assert server.received[0].body["tools"][0]["function"]["name"] == "add"
     assert server.received[1].body["messages"][-1]["content"] == "5"
