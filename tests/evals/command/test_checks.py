@@ -17,6 +17,12 @@ def test_environments_are_checked_one_by_one(target: str) -> None:
     assert len(ended.json["passed"]) == (3 if target == "lab:dataset" else 1)
 
 
+def test_a_benchmark_of_a_distribution_is_checked_by_its_full_name(folder: Path) -> None:
+    (folder / "items.jsonl").write_text('{"question": "2 + 2?", "answer": "4"}', encoding="utf-8")
+    more = ("-a", "dataset=items.jsonl", "--no-faults")
+    assert run("check", "rolloutlib-evals:gsm8k", *more).code == 0
+
+
 def test_an_environment_that_breaks_its_contract_ends_with_1() -> None:
     ended = run("check", "lab:Odd")
     assert ended.code == 1
