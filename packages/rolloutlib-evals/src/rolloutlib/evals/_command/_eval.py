@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
@@ -176,7 +177,9 @@ def evaluate(
     else:
         reports.print_summary(report, stdout())
         if not is_interrupted:
-            tell(f"\nto read the samples: rolloutlib show {path} --samples, or --html FILE")
+            tell(
+                f"\nto read the samples: rolloutlib show {shlex.quote(str(path))} --samples, or --html FILE"
+            )
         if result.num_errors and not is_interrupted:
             tell(f"to play again what failed: {resume_command(context, '--retry-failed')}")
     code = conclude(
