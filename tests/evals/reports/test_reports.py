@@ -92,6 +92,7 @@ def test_samples_are_selected_by_outcome_score_and_words(tmp_path: Path) -> None
     assert list(report.select(max_score=0)) == ["sum#0"]
     assert list(report.select(text="IT IS 391")) == ["product#0"]
     assert list(report.select(text="too slow")) == ["slow#1"]
+    assert list(report.select(text="timeouterror")) == ["slow#1"]
     assert list(report.select(text="sum#3")) == ["sum#3"]
     assert list(report.select(text='"b": 23')) == ["product#0"]
     assert report.select(text="sum", outcomes=["failed"]) == {}

@@ -199,7 +199,7 @@ def _steps(record: EvaluationRecord) -> Sequence[Step[Any, Any]]:
 
 def _said(name: str, record: EvaluationRecord) -> str:
     """Return all that a search looks at, in folded case."""
-    parts = [name, record.error or ""]
+    parts = [name, record.error or "", to_text(record.metadata.get("error_type", ""))]
     if record.trajectory is not None:
         for turn in conversation(record.trajectory):
             parts += [turn.text, turn.reasoning or ""]
