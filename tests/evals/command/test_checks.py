@@ -59,6 +59,11 @@ class Reset(Hello):
         raise RuntimeError("no reset")
 
 
+class Leave(Hello):
+    def grade(self, chat):
+        raise SystemExit(0)
+
+
 class Close(Hello):
     def close(self):
         raise RuntimeError("no close")
@@ -85,6 +90,7 @@ def raising(observation):
     [
         ("flawed:Reset", "environment of item 0: RuntimeError: no reset"),
         ("flawed:Close", "close() of the environment of item 0: RuntimeError: no close"),
+        ("flawed:Leave", "environment of item 0: SystemExit: 0"),
         ("flawed:dataset", "environment of item 0: TypeError: 'int' object"),
         ("flawed:raising", "policy: LookupError: no answer"),
         ("flawed:number", "policy: action 0 is not in ReplySpace(Toolset([])), got 42"),

@@ -134,7 +134,7 @@ def evaluate(
         {**samples, "stop_width": stop_width, **settings_of(run, model, arguments)},
         {"epochs": 1, "shuffle": False},
     )
-    total = len(source.items if item is None else item)
+    total = len(set(item) if item else source.items)
     total = min(total, total if run.limit is None else run.limit) * epochs
     shared = run_arguments(run, model)
 
