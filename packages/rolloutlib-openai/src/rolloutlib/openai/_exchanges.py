@@ -144,6 +144,7 @@ class Exchange(Generic[ActionT]):
                 status = int(code) if _STATUS.fullmatch(code) else status
                 raise read_refusal(status, failure, redact, self.place)
             if reply.choices:
+                reply.choices = reply.whole  # what is missing is asked for again
                 return reply
             problem = "it has no choices"
         start = redact(response.text, limit=200)

@@ -159,11 +159,15 @@ class Reply(pydantic.BaseModel):
 
     @property
     def failure(self) -> dict[str, Any] | str | None:
-        """What the server tells of a fault, in place of choices or at one that broke off, or None."""
-        broken = next((one for one in self.choices if one.finish_reason == "error"), None)
-        if self.error or broken is None:
+        """What the server tells of a fault, in place of choices or where all broke off, or None."""
+        if self.error or not self.choices or self.whole:
             return self.error
-        return broken.error or "the answer broke off with an error"
+        return self.choices[0].error or "the answer broke off with an error"
+
+    @property
+    def whole(self) -> list[Choice]:
+        """The choices that did not break off."""
+        return [one for one in self.choices if one.finish_reason != "error"]
 
     def prompt_tokens(self) -> Sequence[int] | None:
         """Return the ids of the prompt, if the server told them."""
