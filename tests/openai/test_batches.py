@@ -62,6 +62,17 @@ def test_a_server_that_gives_one_sample_is_asked_again(server: ScriptedServer) -
     assert seeds == [(derive_seed(0, 1, 0), 3), (derive_seed(0, 2, 0), 2)]
 
 
+def test_a_sample_that_broke_off_is_asked_for_again_alone(server: ScriptedServer) -> None:
+    broken = {"message": {"content": "b"}, "finish_reason": "error"}
+    whole = [{"message": {"content": text}, "finish_reason": "stop"} for text in "ac"]
+    reply = {"choices": [whole[0], broken, whole[1]]}
+    server.plays(respond(reply), choices("d"))
+    with ChatPolicy("m", base_url=server.url) as policy:
+        entries = policy.batch(["Hi"] * 3)
+    assert [read(entry) for entry in entries] == ["a", "c", "d"]
+    assert [one.body.get("n") for one in server.received] == [3, None]
+
+
 def test_a_request_is_for_no_more_than_max_samples(server: ScriptedServer) -> None:
     server.plays(choices("a", "b"))
     with ChatPolicy("m", base_url=server.url, max_samples=2) as policy:

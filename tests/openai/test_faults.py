@@ -68,6 +68,18 @@ TRANSIENT = {
     "wrong shape": respond({"choices": [{"message": {"content": 4}}]}),
     "an error with status 200": respond({"error": {"message": "upstream", "code": 502}}),
     "a code that is a text": respond({"error": {"message": "busy", "code": "429"}}),
+    "broken off": respond({"choices": [{"message": {"content": "4"}, "finish_reason": "error"}]}),
+    "broken off by a model": respond(
+        {
+            "choices": [
+                {
+                    "message": {"content": ""},
+                    "finish_reason": "error",
+                    "error": {"message": "upstream", "code": "server_error"},
+                }
+            ]
+        }
+    ),
 }
 
 
@@ -88,6 +100,17 @@ PERMANENT = {
     "an error beside no choices": respond(
         {"error": {"message": "no", "code": 401}, "choices": None}
     ),
+    "broken off by a filter": respond(
+        {
+            "choices": [
+                {
+                    "message": {"content": ""},
+                    "finish_reason": "error",
+                    "error": {"message": "flagged", "code": 403},
+                }
+            ]
+        }
+    ),
     "a code that is no status": respond({"error": {"message": "no", "code": "9" * 5000}}),
     "no money": respond({"error": {"message": "quota", "code": "insufficient_quota"}}, 429),
 }
@@ -101,7 +124,7 @@ def test_what_will_not_pass_is_not_tried_again(
     with pytest.raises(RequestRefusedError) as caught:
         ask(server, max_retries=0)
     assert not Retry().is_transient(caught.value)
-    assert caught.value.status_code in {200, 401, 404, 422, 429}
+    assert caught.value.status_code in {200, 401, 403, 404, 422, 429}
 
 
 @pytest.mark.parametrize(
@@ -168,6 +191,7 @@ def test_a_request_is_sent_again_and_counted(server: ScriptedServer, ask: Ask, f
 UNREADABLE = {
     "cut": respond(json.dumps(ANSWER)[:-9], keep=False),
     "an error with status 200": TRANSIENT["an error with status 200"],
+    "broken off": TRANSIENT["broken off"],
 }
 
 

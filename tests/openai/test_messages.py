@@ -64,6 +64,23 @@ def test_images_and_sounds_are_sent_as_the_api_names_them(server: ScriptedServer
     ]
 
 
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        ("mpeg", "mp3"),
+        ("x-wav", "wav"),
+        ("wav;codecs=1", "wav"),
+        ("flac", "flac"),
+    ],
+)
+def test_a_sound_has_the_format_that_the_api_knows_its_media_type_by(
+    server: ScriptedServer, kind: str, name: str
+) -> None:
+    sound: Any = {"type": "audio", "url": f"data:audio/{kind};base64,UklGRg=="}
+    [part] = sent_for(server, [{"role": "user", "content": [sound]}])[0]["content"]
+    assert part["input_audio"] == {"data": "UklGRg==", "format": name}
+
+
 def test_calls_without_ids_are_tied_to_their_answers_by_order(server: ScriptedServer) -> None:
     chat: Chat = [
         {

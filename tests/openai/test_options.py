@@ -247,6 +247,8 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"seed": "7"}, "seed must be an integer"),
     ({"stop": 5}, "stop must be a text or a list of texts"),
     ({"extra_body": [1]}, "extra_body must be a dictionary"),
+    ({"extra_body": {"bias": {"a": [float("nan")]}}}, "extra_body must hold what JSON can: "),
+    ({"extra_body": {"bias": {(1, 2): 3}}}, "extra_body must hold what JSON can: "),
     ({"extra_body": {"n": 3}}, "extra_body may not have 'n'"),
     ({"extra_body": {"stream": True}}, "extra_body may not have 'stream'"),
     ({"base_url": f"http://me:{KEY}@127.0.0.1/v1"}, "pass a key as api_key"),

@@ -156,3 +156,20 @@ def test_the_stop_reason_is_in_the_server_s_words(
     server: ScriptedServer, reason: str | None
 ) -> None:
     assert ask(server, {"finish_reason": reason}, {}).stop_reason == reason
+
+
+@pytest.mark.parametrize("page", ["<h1>Hello</h1>", {"detail": "Hello"}, {"tokens": None}])
+def test_a_page_in_place_of_llama_cpp_s_ids_leaves_those_of_the_prompt_out(
+    server: ScriptedServer, page: Any
+) -> None:
+    reply = {
+        "choices": [{"message": MESSAGE, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": 2},
+        "__verbose": {"prompt": "Hi", "tokens": [5, 6]},
+    }
+    server.plays(respond(reply), respond(page))
+    with ChatPolicy("m", base_url=server.url, tokens=True, max_incomplete=None) as policy:
+        output = policy("Hi")
+    assert server.received[1].path == "/tokenize"
+    assert (output.tokens, output.prompt_tokens) == ([5, 6], None)
+    assert output.info["incomplete"] == "no ids of the prompt's tokens"

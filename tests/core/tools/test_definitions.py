@@ -438,6 +438,17 @@ def test_samples_of_the_space_are_calls_that_the_tools_take(seed: int) -> None:
     assert space.from_jsonable(space.to_jsonable([call])) == [call]
 
 
+def test_arguments_of_wide_ranges_are_drawn_too() -> None:
+    def move(
+        to: Annotated[int, Field(ge=-(2**70), le=2**64)],
+        speed: Annotated[float, Field(ge=-1e308, le=1e308)],
+        note: Annotated[str, Field(max_length=10**12)],
+    ) -> None: ...
+
+    space = Toolset([move]).space
+    assert space.sample() in space
+
+
 def test_a_space_without_samples_says_so() -> None:
     def match(text: Annotated[str, Field(pattern="^x{50}$")]) -> None: ...
 

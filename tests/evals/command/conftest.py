@@ -11,7 +11,7 @@ import pytest
 from scripted_server import ScriptedServer
 
 LAB = '''
-from rolloutlib import ChatEnv, RLDataset, Score, SingleTurnEnv, spaces
+from rolloutlib import ChatEnv, GradingWrapper, RLDataset, Score, SingleTurnEnv, spaces
 
 
 class Sum(SingleTurnEnv[str, str]):
@@ -45,6 +45,10 @@ class Hello(ChatEnv):
 class Tooled(ChatEnv):
     def __init__(self):
         super().__init__("What is 2 + 3?", tools=[add], grade=lambda chat: float("5" in chat[-1]["content"]))
+
+
+def wrapped():
+    return GradingWrapper(Tooled(), rubric=None, grader=lambda *_: 1.0, make_input=lambda *_: None)
 
 
 class Odd(Hello):

@@ -17,6 +17,12 @@ def test_environments_are_checked_one_by_one(target: str) -> None:
     assert len(ended.json["passed"]) == (3 if target == "lab:dataset" else 1)
 
 
+def test_a_benchmark_of_a_distribution_is_checked_by_its_full_name(folder: Path) -> None:
+    (folder / "items.jsonl").write_text('{"question": "2 + 2?", "answer": "4"}', encoding="utf-8")
+    more = ("-a", "dataset=items.jsonl", "--no-faults")
+    assert run("check", "rolloutlib-evals:gsm8k", *more).code == 0
+
+
 def test_an_environment_that_breaks_its_contract_ends_with_1() -> None:
     ended = run("check", "lab:Odd")
     assert ended.code == 1
@@ -53,6 +59,11 @@ class Reset(Hello):
         raise RuntimeError("no reset")
 
 
+class Leave(Hello):
+    def grade(self, chat):
+        raise SystemExit(0)
+
+
 class Close(Hello):
     def close(self):
         raise RuntimeError("no close")
@@ -79,6 +90,7 @@ def raising(observation):
     [
         ("flawed:Reset", "environment of item 0: RuntimeError: no reset"),
         ("flawed:Close", "close() of the environment of item 0: RuntimeError: no close"),
+        ("flawed:Leave", "environment of item 0: SystemExit: 0"),
         ("flawed:dataset", "environment of item 0: TypeError: 'int' object"),
         ("flawed:raising", "policy: LookupError: no answer"),
         ("flawed:number", "policy: action 0 is not in ReplySpace(Toolset([])), got 42"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,20 @@ def test_environments_functions_benchmarks_and_items_are_played(
     assert ended.code == 0, ended.err
     assert (ended.json["requested"], ended.json["completed"], ended.json["failed"]) == (1, 1, 0)
     assert server.received[0].body["messages"][-1]["content"] == prompt
+
+
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+def test_lines_of_items_end_at_line_ends_alone(
+    server: ScriptedServer, folder: Path, mark: bytes
+) -> None:
+    names = ["Ann\u2028Lee", "Bob\x85", "Eve\u2029"]
+    lines = "\r\n".join(json.dumps(name, ensure_ascii=False) for name in names)
+    (folder / "names.jsonl").write_bytes(mark + lines.encode())
+    server.plays(says("Hello."))
+    ended = collect(server, "lab:Hello", "--items", "names.jsonl", "--log", "our groups.jsonl")
+    assert ended.code == 0, ended.err
+    assert [group.item for group in read_groups("our groups.jsonl")] == names
+    assert "rolloutlib show 'our groups.jsonl' --samples" in ended.err  # to be pasted
 
 
 def test_the_same_command_plays_only_what_is_missing(server: ScriptedServer) -> None:

@@ -89,6 +89,20 @@ def test_a_server_that_will_answer_nobody_ends_the_run(server: ScriptedServer, s
     assert run(*ask(server)).code == 3  # no failure is kept
 
 
+@pytest.mark.parametrize("subcommand", ["eval", "collect"])
+def test_an_environment_that_leaves_the_process_is_no_success(
+    server: ScriptedServer, folder: Path, subcommand: str
+) -> None:
+    text = "import lab\nclass Leave(lab.Hello):\n    def grade(self, chat):\n        raise SystemExit(0)\n"
+    (folder / "leaving.py").write_text(text, encoding="utf-8")
+    server.plays(says("Hello Ann."))
+    ended = run(subcommand, "leaving:Leave", "-m", "m", "--base-url", server.url)
+    assert ended.code == 3
+    assert ended.err.splitlines()[-1].startswith(
+        "error: code that was run here left it: SystemExit"
+    )
+
+
 def test_a_score_beyond_what_an_early_stop_takes_is_told_in_words_of_the_command(
     server: ScriptedServer, folder: Path
 ) -> None:
@@ -284,7 +298,9 @@ def test_a_score_below_the_one_asked_for_ends_with_1(
 
 def test_items_epochs_and_limits_choose_the_samples(server: ScriptedServer) -> None:
     server.plays(says("It is 1."))
-    run(*ask(server, "--item", "sum-4", "--item", "sum-2", "--epochs", 2, "--log", "a.jsonl"))
+    items = [part for name in ("sum-4", "sum-2", "sum-4") for part in ("--item", name)]
+    ended = run(*ask(server, *items, "--epochs", 2, "--log", "a.jsonl"))
+    assert ended.err.startswith("dataset: 4 samples with m\n")
     assert sorted((r.item_id, r.epoch) for r in read_log("a.jsonl")) == [
         ("sum-2", 0),
         ("sum-2", 1),
@@ -305,7 +321,10 @@ def test_a_built_in_benchmark_takes_arguments(server: ScriptedServer, folder: Pa
     assert server.received[0].body["messages"][0] == {"role": "system", "content": "Think."}
 
 
-def test_an_environment_that_has_tools_offers_them_to_the_model(server: ScriptedServer) -> None:
+@pytest.mark.parametrize("target", ["lab:Tooled", "lab:wrapped"])
+def test_an_environment_that_has_tools_offers_them_to_the_model(
+    server: ScriptedServer, target: str
+) -> None:
     call = {
         "id": "c",
         "type": "function",
@@ -314,6 +333,6 @@ def test_an_environment_that_has_tools_offers_them_to_the_model(server: Scripted
     calling = {"role": "assistant", "content": None, "tool_calls": [call]}
     choice = {"index": 0, "message": calling, "finish_reason": "tool_calls"}
     server.plays(respond({"id": "1", "model": "m", "choices": [choice]}), says("It is 5."))
-    assert run(*ask(server, "--json", target="lab:Tooled")).json["score"] == 1.0
+    assert run(*ask(server, "--json", target=target)).json["score"] == 1.0
     assert server.received[0].body["tools"][0]["function"]["name"] == "add"
     assert server.received[1].body["messages"][-1]["content"] == "5"

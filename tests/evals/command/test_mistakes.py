@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
 import warnings
 from importlib.metadata import PackagePath, PathDistribution
@@ -64,6 +65,9 @@ MODEL = f"-m m --base-url {URL}"
         ("show lab.py --html lab.py", ["'lab.py' is the run itself"]),
         ("show lab.py --html .", ["'.' is a folder"]),
         ("show no.jsonl --baseline lab.py --html ./lab.py", ["is the run itself"]),
+        ("show lab.py sum-3 --html page.html", ["leave out 'sum-3'"]),
+        ("show lab.py --html page.html --max-score 0", ["leave out --max-score"]),
+        ("show lab.py sum-3 --outcome wrong", ["'sum-3' is one sample", "leave out --outcome"]),
         ("compare lab.py lab.py", ["'lab.py'"]),
         ("regrade lab.py gsm8k", ["'lab.py' is no"]),
         ("check lab:grader", ["--cases FILE"]),
@@ -80,6 +84,31 @@ def test_a_mistake_gets_one_line_with_what_helps(line: str, words: list[str]) ->
     for word in words:
         assert word in error
     assert "Traceback" not in ended.err
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
+def test_a_pipe_is_told_from_a_file_that_is_not_there() -> None:
+    os.mkfifo("pipe")
+    ended = run("show", "pipe")
+    assert ended.code == 2
+    assert "'pipe' is no regular file" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b'{"a": 1}\n\xff\n', "line 2 of 'numbers.jsonl' is not JSON: 'utf-8' codec"),
+        (b'{"a": 1}\n\n{', "line 3 of 'numbers.jsonl' is not JSON"),
+        (b"\n", "'numbers.jsonl' has no items"),
+    ],
+)
+def test_items_that_cannot_be_read_are_told_by_their_line(
+    folder: Path, content: bytes, words: str
+) -> None:
+    (folder / "numbers.jsonl").write_bytes(content)
+    ended = run("collect", "lab:Sum", *MODEL.split(), "--items", "numbers.jsonl")
+    assert ended.code == 2, ended
+    assert words in ended.err
 
 
 def test_nothing_is_asked_before_the_mistake_is_found(folder: Path) -> None:

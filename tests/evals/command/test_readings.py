@@ -243,6 +243,11 @@ Then answer.'''
     assert "seed" not in body
 
 
+def test_a_config_may_begin_with_the_mark_of_its_encoding(logs: tuple[str, str]) -> None:
+    Path("run.toml").write_text("samples = true", encoding="utf-8-sig")  # as editors on Windows do
+    assert "6 of 6 found" in run("show", logs[0], "--config", "run.toml").out
+
+
 def test_pairs_of_the_command_line_stand_beside_those_of_a_config(
     server: ScriptedServer, folder: Path
 ) -> None:

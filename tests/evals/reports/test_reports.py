@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from evals.reports.episodes import HOSTILE, write_groups
 from evals.sums import Failing, Sum, SumEnv, add, sums
+from rolloutlib.envs import ChatEnv
 from rolloutlib.evals import (
     Benchmark,
     BenchmarkResult,
@@ -16,6 +18,7 @@ from rolloutlib.evals import (
     run_benchmark,
 )
 from rolloutlib.evals.reports import Report, read_report
+from rolloutlib.evals.reports._conversation import length
 from rolloutlib.evals.statistics import mean_score
 
 
@@ -80,6 +83,18 @@ def test_the_interval_is_wilsons_for_single_outcomes_alone() -> None:
     assert twice.interval == twice.estimate.t_interval()
 
 
+def test_the_length_of_a_message_is_that_of_what_it_says() -> None:
+    words: Any = {"role": "assistant", "content": "It is 391."}
+    pictured = {**words, "content": [{"type": "text", "text": "It is 391."}]}
+    call = {"name": "now", "arguments": {}}
+    calling = {**words, "tool_calls": [call]}
+    actions = ["It is 391.", words, pictured, [words, words], calling, call, 391]
+    size = len('{"name":"now","arguments":{}}')
+    assert list(map(length, actions)) == [10, 10, 10, 20, 10 + size + 2, size, 3]
+    chats = Benchmark("chats", ["17 times 23?"], ChatEnv)
+    assert list(Report(run_benchmark(chats, policy=lambda _: words)).lengths.values()) == [10]
+
+
 def test_an_empty_run_has_a_report(tmp_path: Path) -> None:
     report = Report(run_benchmark(sums(0), policy=add))
     assert (report.samples, report.lengths, report.select()) == ({}, {}, {})
@@ -92,6 +107,7 @@ def test_samples_are_selected_by_outcome_score_and_words(tmp_path: Path) -> None
     assert list(report.select(max_score=0)) == ["sum#0"]
     assert list(report.select(text="IT IS 391")) == ["product#0"]
     assert list(report.select(text="too slow")) == ["slow#1"]
+    assert list(report.select(text="timeouterror")) == ["slow#1"]
     assert list(report.select(text="sum#3")) == ["sum#3"]
     assert list(report.select(text='"b": 23')) == ["product#0"]
     assert report.select(text="sum", outcomes=["failed"]) == {}

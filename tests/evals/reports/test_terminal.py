@@ -126,7 +126,8 @@ def test_outcomes_have_a_line_each_however_narrow_the_terminal(width: int) -> No
 
 
 def test_a_list_shows_what_is_said_after_thinking_and_the_calls(console: Console) -> None:
-    call = {"role": "assistant", "content": "", "tool_calls": [{"name": "f", "arguments": {}}]}
+    calls = [{"name": "f", "arguments": {}}]
+    call = {"role": "assistant", "content": "", "tool_calls": calls}
     replies: list[Any] = ["<think>Hm.</think> 4", call]
     records = [
         EvaluationRecord(index, f"item-{index}", Score(1.0), trajectory=answer("?", reply, 1.0))
@@ -136,7 +137,7 @@ def test_a_list_shows_what_is_said_after_thinking_and_the_calls(console: Console
     print_samples(report, report.samples, console)
     assert [line.partition(" credited ")[2] for line in printed(console)[1:3]] == [
         "1 20 4",
-        f"1 {len(to_json(call))} -> f({{}})",
+        f"1 {len(to_json(calls))} -> f({{}})",
     ]
 
 

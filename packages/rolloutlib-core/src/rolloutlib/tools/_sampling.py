@@ -10,6 +10,8 @@ import numpy as np
 from rolloutlib.spaces.text import DEFAULT_ALPHABET
 
 _SPAN = 10
+_WIDEST = 2**62  # of ranges that NumPy draws from
+_LONGEST = 100  # of texts and lists that may be longer
 
 
 def draw(schema: Mapping[str, Any], rng: np.random.Generator) -> Any:
@@ -43,10 +45,11 @@ def _draw(schema: Mapping[str, Any], rng: np.random.Generator, defs: Mapping[str
             indices = rng.integers(len(DEFAULT_ALPHABET), size=size)
             return "".join(DEFAULT_ALPHABET[index] for index in indices)
         case "integer":
-            low, high = _range(schema)
-            return int(rng.integers(int(low), int(high) + 1))
+            low, high = map(int, _range(schema))
+            return low + int(rng.integers(min(high - low, _WIDEST) + 1))
         case "number":
-            return float(rng.uniform(*_range(schema)))
+            low, high = _range(schema)
+            return float(rng.uniform(low, min(high, low + _WIDEST)))
         case "boolean":
             return bool(rng.integers(2))
         case _:
@@ -59,7 +62,7 @@ def _wanted(name: str, schema: Mapping[str, Any], rng: np.random.Generator) -> b
 
 def _bounds(schema: Mapping[str, Any], low: str, high: str, span: int) -> tuple[int, int]:
     least = schema.get(low, 0)
-    return least, schema.get(high, least + span)
+    return least, min(schema.get(high, least + span), least + _LONGEST)
 
 
 def _range(schema: Mapping[str, Any]) -> tuple[float, float]:

@@ -23,7 +23,7 @@ from rolloutlib.openai._errors import (
 from rolloutlib.openai._http import httpx
 from rolloutlib.openai._options import PolicyOptions
 from rolloutlib.openai._outputs import OutputReader
-from rolloutlib.openai._replies import Reply
+from rolloutlib.openai._replies import Reply, Tokenized
 from rolloutlib.openai._requests import Request
 from rolloutlib.openai._tries import Tries
 from rolloutlib.rollouts import ActionT, PolicyOutput
@@ -138,11 +138,13 @@ class Exchange(Generic[ActionT]):
             place = ".".join(map(str, first["loc"]))
             problem = f"{first['msg']} at {place}" if place else first["msg"]
         else:
-            if reply.error:
-                code = str(reply.error.get("code") if isinstance(reply.error, dict) else None)
-                status = int(code) if _STATUS.fullmatch(code) else response.status_code
-                raise read_refusal(status, reply.error, redact, self.place)
+            if failure := reply.failure:
+                code = str(failure.get("code") if isinstance(failure, dict) else None)
+                status = response.status_code if reply.error else _BAD_GATEWAY
+                status = int(code) if _STATUS.fullmatch(code) else status
+                raise read_refusal(status, failure, redact, self.place)
             if reply.choices:
+                reply.choices = reply.whole  # what is missing is asked for again
                 return reply
             problem = "it has no choices"
         start = redact(response.text, limit=200)
@@ -163,7 +165,10 @@ class Exchange(Generic[ActionT]):
 
     def read_tokens(self, response: httpx.Response, reply: Reply) -> Sequence[int] | None:
         """Return the ids of a prompt, None if they are not those that the model was given."""
-        ids: list[int] = response.json()["tokens"]
+        try:
+            ids = Tokenized.model_validate_json(response.content).tokens
+        except pydantic.ValidationError:  # of a proxy, which has other pages than llama.cpp
+            return None
         usage = reply.usage
         return ids if usage is not None and usage.prompt_tokens == len(ids) else None
 
@@ -191,3 +196,4 @@ class Exchange(Generic[ActionT]):
 
 
 _STATUS = re.compile("[1-5][0-9]{2}")
+_BAD_GATEWAY = 502

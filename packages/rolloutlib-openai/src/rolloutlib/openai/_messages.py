@@ -68,7 +68,8 @@ def _write_part(part: ContentPart) -> Wire:
     head, _, data = url.partition(";base64,")
     if not data:  # vLLM takes it; OpenAI takes no sound by URL
         return {"type": "audio_url", "audio_url": {"url": url}}
-    sound = {"data": data, "format": part.get("format") or head.rpartition("/")[2]}
+    kind = head.rpartition("/")[2].partition(";")[0]
+    sound = {"data": data, "format": part.get("format") or _FORMATS.get(kind, kind)}
     return {"type": "input_audio", "input_audio": sound}
 
 
@@ -81,3 +82,6 @@ def _write_call(call: ToolCall, *, default_id: str) -> Wire:
         "type": "function",
         "function": {"name": call["name"], "arguments": arguments},
     }
+
+
+_FORMATS = {"mpeg": "mp3", "x-wav": "wav", "wave": "wav", "vnd.wave": "wav"}  # by media types

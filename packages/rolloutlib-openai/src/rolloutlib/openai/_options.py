@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from numbers import Integral
 from typing import Any, cast
@@ -67,7 +68,7 @@ def check_options(model: object, options: PolicyOptions) -> None:
 
     Raises:
         TypeError: A name is unknown, or an argument has the wrong type.
-        ValueError: A number is out of its range, or the model has no name.
+        ValueError: A number is out of its range, the model has no name, or a field has no form in JSON.
     """
     given: Mapping[str, Any] = cast("Mapping[str, Any]", options)
     check_names(given, PolicyOptions.__annotations__, "pass it in extra_body")
@@ -85,6 +86,11 @@ def check_options(model: object, options: PolicyOptions) -> None:
         if name in _NOT_EXTRA:
             msg = f"extra_body may not have {name!r}: {_NOT_EXTRA[name]}"
             raise ValueError(msg)
+    try:  # what else there may be, such as a date, OpenAI's SDK can write
+        json.dumps(given.get("extra_body"), default=str, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        msg = f"extra_body must hold what JSON can: {error}"
+        raise ValueError(msg) from error
     check_numbers(given, _COUNTS)
 
 

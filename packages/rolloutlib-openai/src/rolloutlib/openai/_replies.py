@@ -88,6 +88,7 @@ class Choice(pydantic.BaseModel):
     message: ReplyMessage = ReplyMessage()
     text: str = ""
     finish_reason: str | None = None
+    error: dict[str, Any] | str | None = None  # OpenRouter's, beside the finish reason "error"
     logprobs: ReplyLogprobs | None = None
     token_ids: list[int] | None = pydantic.Field(
         None, validation_alias=pydantic.AliasChoices("token_ids", "response_token_ids")
@@ -134,6 +135,12 @@ class LlamaDetails(pydantic.BaseModel):
     tokens: list[int] = []
 
 
+class Tokenized(pydantic.BaseModel):
+    """What llama.cpp answers if asked for the ids of a text."""
+
+    tokens: list[int]
+
+
 def _or_none(choices: object) -> object:
     return choices or []  # null beside an error
 
@@ -149,6 +156,18 @@ class Reply(pydantic.BaseModel):
     prompt_token_ids: list[int] | None = None
     retries: int = 0  # set by the reader
     llama: LlamaDetails | None = pydantic.Field(None, alias="__verbose")
+
+    @property
+    def failure(self) -> dict[str, Any] | str | None:
+        """What the server tells of a fault, in place of choices or where all broke off, or None."""
+        if self.error or not self.choices or self.whole:
+            return self.error
+        return self.choices[0].error or "the answer broke off with an error"
+
+    @property
+    def whole(self) -> list[Choice]:
+        """The choices that did not break off."""
+        return [one for one in self.choices if one.finish_reason != "error"]
 
     def prompt_tokens(self) -> Sequence[int] | None:
         """Return the ids of the prompt, if the server told them."""

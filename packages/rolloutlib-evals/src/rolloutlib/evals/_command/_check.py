@@ -24,6 +24,7 @@ from rolloutlib.evals._command._pairs import read_pairs
 from rolloutlib.evals._command._sources import (
     complete_benchmark,
     is_source,
+    is_target,
     read_items,
     read_source,
 )
@@ -102,7 +103,7 @@ def check(
     The checks are those of `rolloutlib.testing`. Exit code 1 tells that something does not hold.
     """
     arguments = read_pairs("--arg", arg)
-    value: Any = None if ":" not in target else load_target(target)
+    value: Any = load_target(target) if is_target(target) else None
     kind = kind or _kind_of(target, value, cases)
     findings = Findings(output.debug)
     if kind is Kind.ENVIRONMENT:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import shlex
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -156,7 +157,7 @@ def _tell_summary(
         f"{summary.truncated:,} truncated, {summary.failed:,} failed; "
         f"{counted(summary.steps, 'step')}{told}"
     )
-    tell(f"\nto read them: rolloutlib show {path} --samples, or --html FILE")
+    tell(f"\nto read them: rolloutlib show {shlex.quote(str(path))} --samples, or --html FILE")
 
 
 def _plain_dataset(benchmark: Benchmark[Any]) -> RLDataset[Any, Any]:

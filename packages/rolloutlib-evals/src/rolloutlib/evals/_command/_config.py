@@ -22,7 +22,7 @@ def read_config(context: typer.Context, path: str | None) -> str | None:
     if path is None or context.resilient_parsing:
         return path
     try:
-        options = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        options = tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
     except OSError as error:
         msg = f"cannot read the config {path!r}: {error.strerror or error}"
         raise CommandError(msg) from error

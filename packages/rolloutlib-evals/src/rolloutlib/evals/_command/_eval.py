@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
@@ -133,7 +134,7 @@ def evaluate(
         {**samples, "stop_width": stop_width, **settings_of(run, model, arguments)},
         {"epochs": 1, "shuffle": False},
     )
-    total = len(source.items if item is None else item)
+    total = len(set(item) if item else source.items)
     total = min(total, total if run.limit is None else run.limit) * epochs
     shared = run_arguments(run, model)
 
@@ -176,7 +177,9 @@ def evaluate(
     else:
         reports.print_summary(report, stdout())
         if not is_interrupted:
-            tell(f"\nto read the samples: rolloutlib show {path} --samples, or --html FILE")
+            tell(
+                f"\nto read the samples: rolloutlib show {shlex.quote(str(path))} --samples, or --html FILE"
+            )
         if result.num_errors and not is_interrupted:
             tell(f"to play again what failed: {resume_command(context, '--retry-failed')}")
     code = conclude(

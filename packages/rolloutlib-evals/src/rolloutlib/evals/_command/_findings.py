@@ -36,7 +36,7 @@ class Findings:
                 yield done.append
             except AssertionError as error:
                 self.problems.append(f"{what}: {error}")
-            except Exception as error:  # whatever a user's code raises
+            except (Exception, SystemExit) as error:  # whatever a user's code raises
                 if self.is_debug:
                     traceback.print_exception(error)
                 self.problems.append(f"{what}: {describe(error)}")

@@ -40,6 +40,9 @@ def check_file(path: Path) -> None:
     if path.is_dir():
         msg = f"{str(path)!r} is a folder: name a file in it"
         raise CommandError(msg)
+    if path.exists():
+        msg = f"{str(path)!r} is no regular file, and is read more than once: copy what it gives to one"
+        raise CommandError(msg)
     folder = path.parent
     names = [each.name for each in folder.iterdir()] if folder.is_dir() else []
     near = difflib.get_close_matches(path.name, names, 1)

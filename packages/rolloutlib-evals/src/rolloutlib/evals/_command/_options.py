@@ -12,7 +12,7 @@ from typing import Annotated, Any, get_type_hints
 from typer import Option
 
 from rolloutlib.evals._command._config import read_config
-from rolloutlib.evals._command._errors import ExitCode
+from rolloutlib.evals._command._errors import CommandError, ExitCode, describe
 from rolloutlib.evals._command._output import tell
 from rolloutlib.evals._command._pairs import PAIRS, merge_pairs
 
@@ -261,6 +261,11 @@ def spread(function: Callable[..., int]) -> Callable[..., int]:
         except KeyboardInterrupt:  # before a run began, or where there is none
             tell("interrupted")
             return ExitCode.INTERRUPTED
+        except SystemExit as leaving:
+            if isinstance(leaving.__context__, BrokenPipeError):  # so does Rich
+                raise
+            msg = f"code that was run here left it: {describe(leaving)} (--debug shows where)"
+            raise CommandError(msg, ExitCode.BROKEN) from leaving
 
     names: Any = spread_out
     names.__signature__ = inspect.Signature(parameters)

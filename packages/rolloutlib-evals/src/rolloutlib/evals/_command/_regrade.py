@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -95,7 +96,8 @@ def regrade(
         for name in changed[:10]:
             console.print(f"  {name}", markup=False)
         if to is not None:
-            tell(f"\nrolloutlib show {to} --baseline {log}  # what changed")
+            show = shlex.join(["rolloutlib", "show", str(to), "--baseline", str(log)])
+            tell(f"\n{show}  # what changed")
     if result.num_errors > old.num_errors:
         count = counted(result.num_errors - old.num_errors, "sample")
         tell_error(f"{count} cannot be graded now; the first: {_new_error(old, result)}")

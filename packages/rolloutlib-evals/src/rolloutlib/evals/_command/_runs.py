@@ -133,7 +133,9 @@ def tools_of(benchmark: Benchmark[Any]) -> Any:
 async def _tools(benchmark: Benchmark[Any]) -> Any:
     environment: Any = await _value(benchmark.make_env(benchmark.items[0]))
     try:
-        tools: Any = getattr(environment, "tools", None)
+        # Also those of one within wrappers; what is no environment is refused when it is played.
+        has: Callable[[str], bool] | None = getattr(environment, "has_wrapper_attr", None)
+        tools: Any = environment.get_wrapper_attr("tools") if has and has("tools") else None
         return tools if tools and hasattr(tools, "definitions") else None
     finally:
         close: Callable[[], Any] | None = getattr(environment, "close", None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -97,6 +98,15 @@ def show(
     """Show a run: its figures, its samples, or one sample in full."""
     from rolloutlib.evals import reports
 
+    filters: dict[str, Any] = {
+        "outcome": [each.value for each in outcome or ()],
+        "text": text,
+        "min_score": min_score,
+        "max_score": max_score,
+        "change": [each.value for each in change or ()],
+    }
+    given = [name for name, value in filters.items() if value not in (None, [])]
+    _check_filters(given, sample, html)
     if html is not None:
         _check_page(html, path, baseline)
     report = read_run(path, baseline)
@@ -122,17 +132,11 @@ def show(
         else:
             reports.print_sample(report, sample, stdout())
         return ExitCode.OK
-    filters: dict[str, Any] = {
-        "outcomes": [each.value for each in outcome or ()],
-        "text": text,
-        "min_score": min_score,
-        "max_score": max_score,
-        "changes": [each.value for each in change or ()],
-    }
     found = None
-    if samples or any(value not in (None, []) for value in filters.values()):
+    if samples or given:
+        outcomes, changes = filters.pop("outcome"), filters.pop("change")
         try:
-            found = report.select(**filters)
+            found = report.select(outcomes=outcomes, changes=changes, **filters)
         except ValueError as error:
             msg = "--change needs --baseline" if change else str(error)
             raise CommandError(msg) from error
@@ -150,6 +154,24 @@ def show(
     else:
         reports.print_summary(report, stdout())
     return ExitCode.OK
+
+
+def _check_filters(given: Sequence[str], sample: str | None, html: Path | None) -> None:
+    """Refuse filters where nothing is listed, and a sample where a page of all is written.
+
+    Raises:
+        CommandError: There is one.
+    """
+    options = [f"--{name.replace('_', '-')}" for name in given]
+    if html is not None and (sample is not None or options):
+        extra = repr(sample) if sample is not None else options[0]
+        msg = (
+            f"--html writes a page of all samples, which has filters of its own: leave out {extra}"
+        )
+        raise CommandError(msg)
+    if sample is not None and options:
+        msg = f"{sample!r} is one sample, which no filter is for: leave out {options[0]}"
+        raise CommandError(msg)
 
 
 def _check_page(html: Path, *runs: Path | None) -> None:

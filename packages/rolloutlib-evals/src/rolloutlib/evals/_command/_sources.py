@@ -33,7 +33,7 @@ def read_source(
     Raises:
         CommandError: There is no such thing, or it cannot be made.
     """
-    if not _is_target(name):
+    if not is_target(name):
         return _as_benchmark(name, name, call_target(name, benchmark_factory(name), arguments))
     value = load_target(name)
     title = name.rpartition(":")[2].lower()
@@ -98,13 +98,15 @@ def read_items(path: str) -> list[Any]:
     """
     items: list[Any] = []
     try:
-        for number, line in enumerate(Path(path).read_text(encoding="utf-8").splitlines(), 1):
-            if line.strip():
-                try:
-                    items.append(json.loads(line))
-                except ValueError as error:
-                    msg = f"line {number} of {path!r} is not JSON: {error}"
-                    raise CommandError(msg) from error
+        # As bytes, whose lines end at line ends alone: JSON texts may have other separators of lines.
+        with Path(path).open("rb") as file:
+            for number, line in enumerate(file, 1):
+                if line.strip():
+                    try:
+                        items.append(json.loads(line))
+                    except ValueError as error:  # no JSON, or no UTF-8
+                        msg = f"line {number} of {path!r} is not JSON: {error}"
+                        raise CommandError(msg) from error
     except OSError as error:
         msg = f"cannot read {path!r}: {error.strerror or error}"
         raise CommandError(msg) from error
@@ -133,7 +135,7 @@ def benchmark_factory(name: str) -> Any:
         raise CommandError(msg) from error
 
 
-def _is_target(name: str) -> bool:
+def is_target(name: str) -> bool:
     """Tell `module:attribute` from a benchmark, also one of `distribution:name`."""
     module, colon, _ = name.rpartition(":")
     if not colon or name in list_benchmarks():

@@ -12,7 +12,7 @@ from rolloutlib.evals.reports._text import laid_out
 from rolloutlib.rollouts import Trajectory
 from rolloutlib.scores import Score
 
-__all__ = ["Call", "Highlight", "Turn", "conversation", "marked"]
+__all__ = ["Call", "Highlight", "Turn", "conversation", "length", "marked"]
 
 _FIELDS = {"role", "content", "tool_calls", "tool_call_id", "name"}
 _REASONING = ("reasoning", "reasoning_content")
@@ -102,6 +102,16 @@ def conversation(trajectory: Trajectory[Any, Any]) -> list[Turn]:
             turns += [replace(turn, reasoning=turn.reasoning or reasoning) for turn in said[:1]]
             turns += said[1:]
     return turns
+
+
+def length(action: Any) -> int:
+    """Return how many characters an action has: of messages, those of their words and calls."""
+    messages = _messages(action)
+    if not all(isinstance(message, Mapping) and "role" in message for message in messages):
+        return len(to_text(action))
+    calls = [message.get("tool_calls") for message in messages]
+    words = sum(len(_turn(message, "assistant", "action").text) for message in messages)
+    return words + sum(len(to_text(each)) for each in calls if each)
 
 
 def marked(turns: Sequence[Turn], score: Score | None) -> Iterator[tuple[Turn, list[Highlight]]]:

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias, get_args
 from rolloutlib.evals._plain import to_text
 from rolloutlib.evals._records import EvaluationRecord, Outcome
 from rolloutlib.evals._results import BenchmarkResult
-from rolloutlib.evals.reports._conversation import conversation
+from rolloutlib.evals.reports._conversation import conversation, length
 from rolloutlib.evals.statistics import Comparison, Estimate, Interval, compare, mean_score
 from rolloutlib.rollouts import Step
 
@@ -110,7 +110,7 @@ class Report:
                     len(step.policy_tokens) for step in steps if step.policy_tokens is not None
                 ]
             else:
-                counts = [len(to_text(step.action)) for step in steps]
+                counts = [length(step.action) for step in steps]
             if counts:
                 lengths[name] = sum(counts)
         return lengths
@@ -199,7 +199,7 @@ def _steps(record: EvaluationRecord) -> Sequence[Step[Any, Any]]:
 
 def _said(name: str, record: EvaluationRecord) -> str:
     """Return all that a search looks at, in folded case."""
-    parts = [name, record.error or ""]
+    parts = [name, record.error or "", to_text(record.metadata.get("error_type", ""))]
     if record.trajectory is not None:
         for turn in conversation(record.trajectory):
             parts += [turn.text, turn.reasoning or ""]
