@@ -44,10 +44,13 @@ class ScriptedServer:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for one in (self._listener, *self._connections):
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        self._threads[0].join()  # after it, no connection comes that nobody would end
+        for one in list(self._connections):
             with contextlib.suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
         for thread in self._threads:
             thread.join()
 

@@ -273,7 +273,7 @@ def test_no_thread_is_left_after_the_block_whatever_ends_it(console: Any) -> Non
 
     with pytest.raises(KeyboardInterrupt):
         interrupted()
-    assert set(threading.enumerate()) == before
+    assert set(threading.enumerate()) <= before  # those of other tests may end meanwhile
 
 
 def test_a_terminal_that_takes_nothing_does_not_hold_up_the_run() -> None:

@@ -149,10 +149,11 @@ def test_an_address_without_its_usual_end_is_pointed_out(
 
 def test_a_server_that_is_not_there_may_come(ask: Ask) -> None:
     gone = ScriptedServer(hang_up)
-    with gone:
-        pass
-    with pytest.raises(ServerUnavailableError, match=r"\[Errno"):
-        ask(gone, max_retries=0)
+    with gone, socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))  # so that no other server gets the port meanwhile
+        gone.url = f"http://127.0.0.1:{holder.getsockname()[1]}/v1"
+        with pytest.raises(ServerUnavailableError, match=r"\[Errno"):
+            ask(gone, max_retries=0)
 
 
 def test_a_server_that_never_answers_is_given_up(server: ScriptedServer, ask: Ask) -> None:

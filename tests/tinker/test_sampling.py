@@ -307,7 +307,12 @@ async def test_the_sdk_s_own_future_of_a_client_is_waited_for_without_its_warnin
     stub: TinkerStub,
 ) -> None:
     def make() -> Any:  # before 0.38 a client, later a future of one
-        return made_by(stub).create_sampling_client(base_model=stub.base_model)
+        made = made_by(stub).create_sampling_client(base_model=stub.base_model)
+        if hasattr(type(made), "future"):
+            made.future().add_done_callback(lambda done: stub.samplers.append(done.result()))
+        else:
+            stub.samplers.append(made)
+        return made
 
     policy = AsyncTinkerPolicy(await anyio.to_thread.run_sync(make), max_tokens=10)
     assert (await policy("hello")).tokens == (1,)

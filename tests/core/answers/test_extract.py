@@ -115,6 +115,8 @@ def test_visible_text_keeps_positions() -> None:
         ("It is 42\n <!-- or 43", " <!-- or 43"),
         ("<!-- or 43\n\nIt is 42", "<!-- or 43\n\nIt is 42"),
         ("It is 42 <!-- or 43\n--> or", "<!-- or 43\n-->"),
+        ("It is 42 <!-- or ~~43~~", "~~43~~"),
+        ("It is 42 <!-- or\n<!-- 43", "<!-- 43"),
     ],
 )
 def test_a_comment_without_an_end_hides_what_follows_if_it_begins_a_line(
@@ -131,6 +133,10 @@ def test_a_comment_without_an_end_hides_what_follows_if_it_begins_a_line(
         "~~~~py\ny = 1\n# Example: 2\n~~~\n~~~~",
         "```text\n<|im_end|>\n```",
         "   ```\nA 1\n\nQuestion: 2\n   `````",
+        "```\n```~~~\n<!--\n```",
+        "~~~ a`b\n<!--\n~~~",
+        "Write <!-- first:\n```html\n<!--\n-->\n```\nand --> last.",
+        "`<!--`, `<s>`, `</s>`:\n```html\n</s>\n-->\n```",
     ],
 )
 def test_code_is_left_as_it_is_where_it_is_looked_for(block: str) -> None:
@@ -141,9 +147,16 @@ def test_code_is_left_as_it_is_where_it_is_looked_for(block: str) -> None:
     assert visible_text(text) != visible
 
 
-def test_code_in_a_comment_is_hidden_with_it() -> None:
-    comment = "<!--\n```json\n{}\n```\n-->"
-    assert visible_text(f"1{comment}2", code=True) == f"1{' ' * len(comment)}2"
+@pytest.mark.parametrize("fences", ["```json\n{}\n```\n", "```\n"])
+def test_code_in_a_comment_is_hidden_with_it(fences: str) -> None:
+    comment = f"<!--\n{fences}-->"
+    text = "1\n{}\n```\n2\n```"
+    assert visible_text(text.format(comment), code=True) == text.format(" " * len(comment))
+
+
+def test_what_code_says_is_an_answer_before_an_invented_turn() -> None:
+    kept = '```json\n{"answer": 1}\n```\n'
+    assert visible_text(f"{kept}\nQuestion: What next?", code=True) == kept
 
 
 @given(st.text())
@@ -152,6 +165,34 @@ def test_visible_text_never_grows_and_plain_text_stays(text: str) -> None:
     assert visible is None or len(visible) <= len(text)
     if text.isalpha() and text.isascii():
         assert visible == text
+
+
+PLAIN = str.maketrans("\uff42\uff53\u0664\u2028", "bs4\n")
+PIECES = st.sampled_from(
+    [
+        *"`x \n\u0130",
+        *map(chr, PLAIN),
+        "```json\n",
+        "```\n",
+        "~~~",
+        "~~no~~",
+        "<!--",
+        "-->",
+        "<s>",
+        "</s>",
+        "</think>",
+        "\nQuestion: 2",
+    ]
+)
+
+
+@given(st.lists(PIECES, max_size=15).map("".join), st.booleans())
+def test_what_is_visible_stands_where_it_stood(text: str, code: bool) -> None:
+    visible = visible_text(text, code=code)
+    assert visible is not None
+    assert len(visible) <= len(text)
+    pairs = zip(visible, text.translate(PLAIN), strict=False)
+    assert all(seen in (written, " ", "\n") for seen, written in pairs)
 
 
 @pytest.mark.parametrize(

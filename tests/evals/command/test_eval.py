@@ -235,10 +235,10 @@ def test_the_key_of_openai_is_sent_to_no_other_server(
 
 
 def test_a_server_that_is_not_there_ends_the_run_and_leaves_nothing_failed() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-    url = f"http://127.0.0.1:{port}/v1"
-    ended = run("eval", "lab:dataset", "-m", "m", "--base-url", url, "--max-retries", 0)
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))  # so that no other server gets the port meanwhile
+        url = f"http://127.0.0.1:{holder.getsockname()[1]}/v1"
+        ended = run("eval", "lab:dataset", "-m", "m", "--base-url", url, "--max-retries", 0)
     assert ended.code == 3
     [error] = [line for line in ended.err.splitlines() if line.startswith("error:")]
     assert "'m'" in error

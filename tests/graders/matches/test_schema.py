@@ -37,6 +37,11 @@ SCHEMA = json.dumps(
         '```json\n{\n  "name": "<!--"\n}\n```\n',
         '```json\n{"name": "</s><|im_end|>"}\n```',
         '```json\n{"name": "Ada"}\n```\n<!--\n```json\n{"name": 1}\n```\n-->',
+        '```json\n{"name": "Ada"}\n```\n<!--\n```json\n-->\n',
+        '```text\n```~~~\n```json\n{}\n```\n```json\n{"name": "Ada"}\n```',
+        '~~~ a`b\n```json\n{}\n```\n~~~\n~~~json\n{"name": "Ada"}\n~~~\n~~~ a`b\n```json\n{}\n```\n~~~',
+        'I end it with `</s>`:\n```json\n{"name": "Ada"}\n```',
+        '```json\n{"name": "The answer"}\n```\n\nQuestion: 2?\n```json\n{"name": 2}\n```',
     ],
 )
 def test_the_last_block_or_the_whole_text_is_read(text: str) -> None:

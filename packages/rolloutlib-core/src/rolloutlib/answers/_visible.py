@@ -23,21 +23,29 @@ _THOUGHTS = (
     "final<|",
 )  # fmt: skip
 
-# A comment without an end hides the rest if it begins a line, and is text if not (CommonMark 0.31, 4.6).
-_HIDDEN = re.compile(
-    r"<!--.*?(?:-->|(?P<unended>\Z))|~~(?=\S)[^~\n]+~~|<(?P<tag>del|s|strike)>[^<]*</(?P=tag)>"
-    r"|\\(?:sout|cancel|xcancel|bcancel|st)\s?\{[^{}\n]*\}",
-    re.DOTALL,
-)
-_HIDES = ("<!--", "~~", "<del>", "<s>", "<strike>", "cancel", "\\sout", "\\st")
+# What stands for code blocks and code spans while the rest is read: full-width letters, none of which
+# is left when look-alikes are plain.
+_BLOCK, _SPAN = "\uff42", "\uff53"
 
-# Fenced code blocks, and what stands for them while the rest is read: letters that are in no word of ours.
+# Blocks, spans of one line, and comments that begin a line: what begins first holds the others. Other
+# comments stand in a paragraph, which a block ends.
 _CODE = re.compile(
-    r"^[ ]{0,3}(?P<marks>`{3,}(?=[^`\n]*$)|~{3,}).*?(?:^[ ]{0,3}(?P=marks)[`~]*[ \t]*$|\Z)",
+    r"^[ ]{0,3}(?P<marks>(?P<mark>`){3,}(?=[^`\n]*$)|~{3,})"
+    r".*?(?:^[ ]{0,3}(?P=marks)(?(mark)`*|~*)[ \t]*$|\Z)"
+    r"|^[ \t]*<!--.*?(?:-->|\Z)|(?<!`)`[^`\n]+`(?!`)",
     re.DOTALL | re.MULTILINE,
 )
-_MASK = "\u01c0"
-_MASKED = re.compile(f"{_MASK}+")
+_MASKED = re.compile(f"[{_BLOCK}{_SPAN}]+")
+
+# A comment without an end hides the rest if it begins a line, and is text if not (CommonMark 0.31, 4.6).
+# All that follow one have no end either.
+_STRUCK = (
+    r"~~(?=\S)[^~\n]+~~|<(?P<tag>del|s|strike)>[^<]*</(?P=tag)>"
+    r"|\\(?:sout|cancel|xcancel|bcancel|st)\s?\{[^{}\n]*\}"
+)
+_HIDDEN = re.compile(rf"<!--[^{_BLOCK}]*?(?:-->|(?P<unended>\Z|(?={_BLOCK})))|{_STRUCK}", re.DOTALL)
+_AFTER_UNENDED = re.compile(rf"(?<=\n)[ \t]*<!--.*|{_STRUCK}", re.DOTALL)
+_HIDES = ("<!--", "~~", "<del>", "<s>", "<strike>", "cancel", "\\sout", "\\st")
 
 _TOKEN = re.compile(
     r"<\|(?:im_end|im_start|endoftext|end_of_text|eot_id|eom_id|end|return|user|start_header_id"
@@ -76,8 +84,9 @@ def visible_text(text: str, *, code: bool = False) -> str | None:
 
     Args:
         text: What the model wrote.
-        code: Whether fenced code blocks are left as they are. They may have comments, tags and questions
-            of their own; unless code is looked for, an answer is read in them as anywhere else.
+        code: Whether fenced code blocks, and code spans of one line, are left as they are where they stand
+            outside of thinking. They may have comments, tokens and questions of their own; unless code
+            is looked for, an answer is read in them as anywhere else.
 
     Returns:
         Text of at most the same length, or None if thinking was begun and never ended.
@@ -96,14 +105,15 @@ def visible_text(text: str, *, code: bool = False) -> str | None:
         if answer is None:
             return None
         text = answer
-    written = text
+        lower = lower_case(text)
+    written, outside = text, lower
     if code:
-        text = _CODE.sub(lambda block: _MASK * len(block[0]), text)
-    lower = lower_case(text)
+        text = _CODE.sub(_mask, text)
+        outside = lower_case(text)
     if ("<" in text or "~~" in text or "\\" in text) and any(mark in text for mark in _HIDES):
         text = _HIDDEN.sub(_hide, text)
-    text = text[: _first_invented_turn(lower)]
-    return _MASKED.sub(lambda block: written[slice(*block.span())], text) if code else text
+    text = text[: _first_invented_turn(lower, outside)]
+    return _MASKED.sub(lambda mask: written[slice(*mask.span())], text) if code else text
 
 
 def _blank(length: int) -> str:
@@ -111,10 +121,23 @@ def _blank(length: int) -> str:
     return " " * (length - 1) + "\n" if length else ""
 
 
+def _mask(code: re.Match[str]) -> str:
+    if code["marks"]:
+        return _BLOCK * len(code[0])
+    return _SPAN * len(code[0]) if code[0].startswith("`") else code[0]
+
+
 def _hide(hidden: re.Match[str]) -> str:
-    unended = hidden["unended"] is not None
-    before = hidden.string[hidden.string.rfind("\n", 0, hidden.start()) + 1 : hidden.start()]
-    return hidden[0] if unended and before.strip() else " " * len(hidden[0])
+    if hidden["unended"] is not None:
+        start = hidden.start()
+        before = hidden.string[hidden.string.rfind("\n", 0, start) + 1 : start]
+        if before.strip():
+            return "<!--" + _AFTER_UNENDED.sub(_blanked, hidden[0][4:])
+    return _blanked(hidden)
+
+
+def _blanked(hidden: re.Match[str]) -> str:
+    return " " * len(hidden[0])
 
 
 def _without_thinking(text: str, lower: str) -> str | None:
@@ -135,22 +158,22 @@ def _without_thinking(text: str, lower: str) -> str | None:
     return None if opened else _blank(dropped) + "".join(kept) + text[begin:]
 
 
-def _first_invented_turn(lower: str) -> int:
-    """Return where the first turn begins that follows what may be the answer."""
+def _first_invented_turn(lower: str, outside: str) -> int:
+    """Return where the first turn begins, outside of code, that follows what may be the answer."""
     word = _WORD.search(lower)
     if word is None:
         return len(lower)
     end = len(lower)
-    if ("<" in lower or "[" in lower) and any(token in lower for token in _TOKENS):
-        token = _TOKEN.search(lower, word.start())
+    if ("<" in outside or "[" in outside) and any(token in outside for token in _TOKENS):
+        token = _TOKEN.search(outside, word.start())
         end = end if token is None else token.start()
-    turn = _TURN.search(lower, word.end(), end)
+    turn = _TURN.search(outside, word.end(), end)
     if turn is None or turn["person"]:
         return end if turn is None else turn.start()
     explicit = _EXPLICIT.search(lower, 0, end)
     answered = explicit is not None and explicit.end() <= turn.start()
     if not answered and not _asks_anew(lower, *turn.span()):
-        turn = None if explicit is None else _TURN.search(lower, explicit.end(), end)
+        turn = None if explicit is None else _TURN.search(outside, explicit.end(), end)
     return end if turn is None else turn.start()
 
 

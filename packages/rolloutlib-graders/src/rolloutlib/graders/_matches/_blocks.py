@@ -11,7 +11,7 @@ from rolloutlib.answers import Extraction, visible_text
 from rolloutlib.graders._matches._parts import read_part
 
 _FENCE = re.compile(
-    r"^ {0,3}(?P<marks>`{3,}|~{3,})[ \t]*(?P<language>[^\s`]*)(?P<more>[^`\n]*)$", re.MULTILINE
+    r"^ {0,3}(?P<marks>`{3,}(?=[^`\n]*$)|~{3,})[ \t]*(?P<language>\S*)(?P<more>.*)$", re.MULTILINE
 )
 _Fences: TypeAlias = tuple[re.Match[str], re.Match[str] | None]
 
