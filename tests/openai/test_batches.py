@@ -53,6 +53,20 @@ def test_a_group_is_one_request_at_its_first_step(server: ScriptedServer) -> Non
     assert told == [{"completion_tokens": 30}, None, None]
 
 
+@pytest.mark.parametrize("name", ["seeds", "steps"])
+@pytest.mark.parametrize("numbers", [[], [1], [1, 2, 3]])
+def test_as_many_seeds_and_steps_as_observations_are_wanted(
+    server: ScriptedServer, name: str, numbers: list[int]
+) -> None:
+    given: dict[str, Any] = {name: numbers}
+    with (
+        ChatPolicy("m", base_url=server.url) as policy,
+        pytest.raises(ValueError, match=rf"{name} must .* of 2 observations, got {len(numbers)}"),
+    ):
+        policy.batch(["Hi", "Ho"], **given)
+    assert not server.received
+
+
 def test_a_server_that_gives_one_sample_is_asked_again(server: ScriptedServer) -> None:
     server.plays(choices("a"), choices("b", "c"))
     with ChatPolicy("m", base_url=server.url) as policy:

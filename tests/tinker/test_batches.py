@@ -50,6 +50,17 @@ def test_equal_prompts_are_one_request(stub: TinkerStub, sampler: Any) -> None:
     assert "sample" not in outputs[1].info
 
 
+@pytest.mark.parametrize("name", ["seeds", "steps"])
+@pytest.mark.parametrize("numbers", [[], [1], [1, 2, 3]])
+def test_as_many_seeds_and_steps_as_observations_are_wanted(
+    stub: TinkerStub, sampler: Any, name: str, numbers: list[int]
+) -> None:
+    given: dict[str, Any] = {name: numbers}
+    with pytest.raises(ValueError, match=rf"{name} must .* of 2 observations, got {len(numbers)}"):
+        TinkerPolicy(sampler, max_tokens=10).batch(["hello", "there"], **given)
+    assert not stub.received
+
+
 def test_a_group_is_one_request_at_its_first_step(stub: TinkerStub, sampler: Any) -> None:
     policy = TinkerPolicy(sampler, max_tokens=10)
     group = rollout_group(

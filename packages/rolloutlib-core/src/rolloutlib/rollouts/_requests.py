@@ -108,6 +108,28 @@ def request_seed(options: Mapping[str, Any], seed: int | None, step: int | None)
     return derive_seed(own or 0, *(part for part in (seed, step) if part is not None))
 
 
+def pair_up(
+    size: int, seeds: Sequence[int | None] | None, steps: Sequence[int | None] | None
+) -> list[tuple[int | None, int | None]]:
+    """Return the seed and the step of each observation of a batch.
+
+    Args:
+        size: How many observations there are.
+        seeds: The episodes' seeds, or None.
+        steps: The numbers of the episodes' steps, or None.
+
+    Raises:
+        ValueError: There are more or fewer of them than observations.
+    """
+    for name, given in (("seeds", seeds), ("steps", steps)):
+        if given is not None and len(given) != size:
+            msg = f"{name} must have an entry for each of {size} observations, got {len(given)}"
+            raise ValueError(msg)
+    none = [None] * size
+    each = zip(none if seeds is None else seeds, none if steps is None else steps, strict=True)
+    return list(each)
+
+
 def join_equal(keys: Sequence[Hashable], max_samples: int | None) -> list[list[int]]:
     """Return which positions of a batch make a request together.
 

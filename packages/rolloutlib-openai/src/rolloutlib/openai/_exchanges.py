@@ -27,7 +27,7 @@ from rolloutlib.openai._replies import Reply, Tokenized
 from rolloutlib.openai._requests import Request
 from rolloutlib.openai._tries import Tries
 from rolloutlib.rollouts import ActionT, PolicyOutput
-from rolloutlib.rollouts._requests import join_equal, request_seed
+from rolloutlib.rollouts._requests import join_equal, pair_up, request_seed
 
 
 class Exchange(Generic[ActionT]):
@@ -72,7 +72,13 @@ class Exchange(Generic[ActionT]):
         seeds: Sequence[int | None] | None,
         steps: Sequence[int | None] | None,
     ) -> tuple[list[PolicyOutput[ActionT] | Exception], list[Request]]:
-        """Return the requests for a batch, and a list for its entries, with an error in each."""
+        """Return the requests for a batch, and a list for its entries, with an error in each.
+
+        Raises:
+            ValueError: There are more or fewer seeds or steps than observations.
+        """
+        pairs = pair_up(len(observations), seeds, steps)
+        drawn = [request_seed(self._options, seed, step) for seed, step in pairs]
         entries: list[PolicyOutput[ActionT] | Exception] = []
         prompts: list[Prompt | None] = []
         for observation in observations:
@@ -82,11 +88,6 @@ class Exchange(Generic[ActionT]):
             except (TypeError, ValueError) as error:
                 prompts.append(None)
                 entries.append(error)
-        none = [None] * len(entries)
-        drawn = [
-            request_seed(self._options, seed, step)
-            for seed, step in zip(seeds or none, steps or none, strict=True)
-        ]
         keys = [None if one is None else json.dumps(one, sort_keys=True) for one in prompts]
         requests = [
             Request(prompt, [drawn[place] for place in positions], positions)

@@ -107,6 +107,9 @@ class ServerPolicy(_AnyPolicy[ActionT], Generic[ObservationT, ActionT]):
 
         Returns:
             An action, or the error in its place, for each observation.
+
+        Raises:
+            ValueError: There are more or fewer seeds or steps than observations.
         """
         entries, requests = self._exchange.requests(observations, seeds, steps)
 
@@ -233,6 +236,9 @@ class AsyncServerPolicy(_AnyPolicy[ActionT], Generic[ObservationT, ActionT]):
 
         Returns:
             An action, or the error in its place, for each observation.
+
+        Raises:
+            ValueError: There are more or fewer seeds or steps than observations.
         """
         entries, requests = self._exchange.requests(observations, seeds, steps)
 

@@ -127,6 +127,9 @@ class AsyncTinkerPolicy(AnyPolicy[ActionT]):
 
         Returns:
             An action, or the error in its place, for each observation.
+
+        Raises:
+            ValueError: There are more or fewer seeds or steps than observations.
         """
         await self._prepare()
         entries, requests = self._exchange.requests(observations, seeds, steps)

@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, cast
 
 from rolloutlib.rollouts import ActionT, PolicyOutput
-from rolloutlib.rollouts._requests import join_equal, request_seed
+from rolloutlib.rollouts._requests import join_equal, pair_up, request_seed
 from rolloutlib.tinker._errors import (
     ModelServerError,
     ServerTimeoutError,
@@ -84,13 +84,17 @@ class Exchange(Generic[ActionT]):
         seeds: Sequence[int | None] | None,
         steps: Sequence[int | None] | None,
     ) -> tuple[list[Outcome[ActionT]], list[Request]]:
-        """Return the requests for a batch, and a list for its entries, with an error in each."""
+        """Return the requests for a batch, and a list for its entries, with an error in each.
+
+        Raises:
+            ValueError: There are more or fewer seeds or steps than observations.
+        """
+        pairs = pair_up(len(observations), seeds, steps)
         entries: list[Outcome[ActionT]] = []
         prompts: list[Prompt | None] = []
         drawn: list[int | None] = []
-        none = [None] * len(observations)
         options = self.model.options
-        for observation, seed, step in zip(observations, seeds or none, steps or none, strict=True):
+        for observation, (seed, step) in zip(observations, pairs, strict=True):
             drawn.append(request_seed(options, seed, step))
             try:
                 prompts.append(self.model.prompts.read(observation, seed, step))

@@ -132,6 +132,9 @@ class TinkerPolicy(AnyPolicy[ActionT]):
 
         Returns:
             An action, or the error in its place, for each observation.
+
+        Raises:
+            ValueError: There are more or fewer seeds or steps than observations.
         """
         self._exchange.prepare()
         entries, requests = self._exchange.requests(observations, seeds, steps)
