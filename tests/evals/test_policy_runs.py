@@ -155,9 +155,12 @@ def test_an_episode_that_is_cut_short_is_truncated_whatever_it_scores() -> None:
     ("stop_reason", "outcome"),
     [
         ("stop", "credited"),
+        ("tool_calls", "credited"),
         (None, "credited"),
         ("length", "truncated"),
         ("max_tokens", "truncated"),
+        ("abort", "truncated"),
+        ("timeout", "truncated"),
     ],
 )
 def test_a_reply_that_is_cut_short_is_truncated_whatever_it_scores(

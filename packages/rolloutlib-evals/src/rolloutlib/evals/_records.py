@@ -59,8 +59,8 @@ class EvaluationRecord:
         item_id: What the benchmark's `item_id` gives, else the index as text; None if `item_id`
             failed.
         score: The grade, or None if the sample failed.
-        truncated: Whether the episode was cut short, or the reply: within its thinking, or by the most
-            tokens that it may have, as far as the policy's stop reason tells.
+        truncated: Whether the episode was cut short, or the reply: within its thinking, or, as the
+            policy's stop reason tells, by the most tokens that it may have, a time-out or a fault.
         metadata: What the evaluation said. A failed sample has "error_type" and "traceback", and the
             "phase" in which a policy's sample failed. Where closing the environment failed too,
             "close_error" says how.
@@ -139,7 +139,7 @@ class EvaluationRecord:
             score,
             not trajectory.terminated
             or _status(score) == "truncated"
-            or _finish(trajectory) in ("length", "context_overflow"),
+            or _finish(trajectory) not in (None, "stop", "tool_calls"),
             trajectory.metadata,
             trajectory=trajectory,
             seed=trajectory.seed,
