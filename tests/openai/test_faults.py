@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import pickle
 import socket
@@ -367,3 +368,20 @@ async def test_a_call_that_is_cancelled_leaves_nothing_open(server: ScriptedServ
     await anyio.to_thread.run_sync(server.ended.acquire)
     assert (await policy("2 + 2?")).action == "4"
     assert [one.connection for one in server.received] == [1, 2]
+
+
+# Trio warns of generators of HTTPX besides, which a cancelled request leaves in the middle.
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@pytest.mark.anyio
+async def test_a_call_that_is_cancelled_as_it_connects_leaves_nothing_open(
+    server: ScriptedServer,
+) -> None:
+    server.plays(respond(ANSWER))
+    async with AsyncChatPolicy("m", base_url=server.url) as policy:
+        for turns in range(150):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(policy, "2 + 2?")
+                for _ in range(turns % 30):
+                    await anyio.lowlevel.checkpoint()
+                tasks.cancel_scope.cancel()
+    gc.collect()  # what was left open warns, and fails the test
